@@ -23,6 +23,8 @@ All alternate with slices that log nothing, in one process; a ratio is to the me
 
     python bench/thread_handler.py [--records N] [--rounds R] [--threads 1,4] [--json FILE]
 
+`bench/thread_handler_server.py` does so in a server.
+
 Exit code 1 when ThreadHandler is dearer than a peer that runs in the background (median of the
 ratios of the rounds above 1.0), in caller or end-to-end wall time, or when a line is missing.
 """

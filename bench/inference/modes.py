@@ -274,6 +274,76 @@ class QueueSleeping(Queue):
         return handler
 
 
+class SlowStream:
+    """A stream of Python code. Each write takes a millisecond, as to a service nearby."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> None:
+        """Wait, then write."""
+        time.sleep(0.001)
+        self.stream.write(text)
+
+    def flush(self) -> None:
+        """Write what is in the buffer."""
+        self.stream.flush()
+
+
+class StallingStream(SlowStream):
+    """A stream of Python code that stalls for 200 ms once a second."""
+
+    def write(self, text: str) -> None:
+        """Wait while the stream stalls, then write."""
+        phase = time.monotonic() % 1
+        if phase < 0.2:
+            time.sleep(0.2 - phase)
+        self.stream.write(text)
+
+
+class ThreadSlowStream(Thread):
+    """`logspool.ThreadHandler` around a stock handler whose stream is Python code, and `logspool.install()`."""
+
+    title = "ThreadHandler, 1 ms a write"
+
+    def stream_handler(self, stream: TextIO) -> logging.Handler:
+        return super().stream_handler(SlowStream(stream))  # type: ignore[arg-type]
+
+    def begin(self) -> None:
+        import logspool
+
+        logspool.install()
+
+
+class ThreadStallingStream(ThreadSlowStream):
+    """The same with a stream that stalls."""
+
+    title = "ThreadHandler, stalls 200 ms"
+
+    def stream_handler(self, stream: TextIO) -> logging.Handler:
+        return Thread.stream_handler(self, StallingStream(stream))  # type: ignore[arg-type]
+
+
+class ThreadInstalled(Thread):
+    """`logspool.ThreadHandler` around a stock handler, and `logspool.install()`."""
+
+    title = "ThreadHandler, installed"
+
+    def begin(self) -> None:
+        import logspool
+
+        logspool.install()
+
+
+class QueueSlowStream(Queue):
+    """`QueueListener` around a stock handler whose stream is Python code."""
+
+    title = "QueueHandler, 1 ms a write"
+
+    def stream_handler(self, stream: TextIO) -> logging.Handler:
+        return super().stream_handler(SlowStream(stream))  # type: ignore[arg-type]
+
+
 class NullCalls(Stdlib):
     """Stock logging with a handler that does nothing: the price of the calls alone."""
 
@@ -380,6 +450,10 @@ MODES: dict[str, Mode] = {
     "null": NullCalls(),
     "thread-sleeping": ThreadSleeping(),
     "queue-sleeping": QueueSleeping(),
+    "thread-slow-stream": ThreadSlowStream(),
+    "thread-stalling-stream": ThreadStallingStream(),
+    "thread-installed": ThreadInstalled(),
+    "queue-slow-stream": QueueSlowStream(),
     "logspool": Logspool(),
     "logspool-access": LogspoolAccess(),
     "logspool-json": LogspoolJson(),

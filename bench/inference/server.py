@@ -215,7 +215,9 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(service.app(), access_log=mode.logs_access, log_config=None, log_level="warning")
+    config = uvicorn.Config(
+        service.app(), access_log=mode.logs_access, log_config=None, log_level="warning", timeout_keep_alive=3600
+    )
     server = uvicorn.Server(config)
 
     def obey() -> None:

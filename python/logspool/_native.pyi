@@ -23,6 +23,7 @@ __all__ = [
     "LineLogger",
     "PoolCore",
     "RecordQueue",
+    "ReservedPlace",
     "Results",
     "Schedule",
     "Semaphore",
@@ -60,6 +61,7 @@ __all__ = [
     "install_crash_drain",
     "install_options",
     "install_signal_drain",
+    "is_adopted",
     "json_object",
     "keep",
     "keep_memory",
@@ -95,6 +97,7 @@ __all__ = [
     "set_standard_error",
     "set_stock_formatting",
     "set_stream_offsets",
+    "set_thread_handler",
     "set_traceback",
     "sidecars",
     "sink_table",
@@ -190,12 +193,14 @@ def service_address(
     /,
 ) -> tuple[str, str]: ...
 def set_own_classes(classes: tuple[type, ...]) -> None: ...
+def set_thread_handler(class_: type) -> None: ...
 def sink_table() -> list[dict[str, Any]]: ...
 def check_sink(kind: str, options: dict[str, Any], /) -> str: ...
 
 # Functions that write Python's records with the formats of the core.
 
 def json_object(members: list[tuple[Any, Any]], /) -> str: ...
+def is_adopted(handler: logging.Handler, /) -> bool: ...
 def note_once() -> None: ...
 def rule_counts() -> dict[str, int]: ...
 def queue_formatted(handler: logging.Handler, formatter: Any, record: logging.LogRecord, /) -> bool: ...
@@ -272,6 +277,17 @@ class UnmadeRecord:
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+@final
+class ReservedPlace:
+    """A place of a `RecordQueue` that is reserved for a caller that waits, until it is given back or dropped."""
+
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+    def give_back(self) -> None:
+        """Give the place back. A second call does nothing."""
+
 @disjoint_base
 class RecordQueue:
     """The records of one `ThreadHandler` that wait for its thread, and their counts. Each method is atomic."""
@@ -297,12 +313,9 @@ class RecordQueue:
     def put_own(self, record: object, size: int) -> str | None:
         """The same as `put`, for the thread itself, which may add records even after `shut`."""
 
-    def __enter__(self) -> None:
+    def reserve(self) -> ReservedPlace:
         """Reserve a place for a caller that waits."""
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
-    ) -> None: ...
     def take(self, most: int) -> list[Any]:
         """Take at most `most` of the oldest records.
 

@@ -18,6 +18,7 @@ from logging import LogRecord
 from types import MappingProxyType
 
 from . import _thread_options as options
+from ._native import set_thread_handler
 from ._options import known_only
 from ._options import timeout as checked_timeout
 from ._thread_batch import report
@@ -241,3 +242,6 @@ class ThreadHandler(logging.Handler):
     def __repr__(self) -> str:
         level = logging.getLevelName(self.level)
         return f"<{type(self).__name__} {self._wrapped_handler!r} ({level})>"
+
+
+set_thread_handler(ThreadHandler)

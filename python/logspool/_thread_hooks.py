@@ -36,6 +36,11 @@ writers: set[Writer] = set()
 #: All writers. Closed writers are included, because they handle late records: a forked child resets them, too.
 known: weakref.WeakValueDictionary[int, Writer] = weakref.WeakValueDictionary()
 
+#: When a new thread may be started again, and for how many seconds none is started after the next one that does not
+#: come to run: its lock is that of all threads of the process. Chosen: a doubled pause leaves few such threads.
+next_start = 0.0
+_start_pause = 1.0
+
 _exited = False
 
 
@@ -45,6 +50,13 @@ def add(writer: Writer) -> bool:
     if not _exited:
         writers.add(writer)
     return not _exited
+
+
+def put_off_starts() -> None:
+    """Start no thread for a while, because one did not come to run. Callers empty the queues meanwhile."""
+    global next_start, _start_pause
+    next_start = monotonic() + _start_pause
+    _start_pause *= 2
 
 
 def _before_fork() -> None:
@@ -61,7 +73,9 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
+    global next_start, _start_pause
     forking.clear()
+    next_start, _start_pause = 0.0, 1.0  # `threading` makes its locks anew
     for writer in list(known.values()):
         writer.begin_anew()
 

@@ -12,6 +12,8 @@ from logging import LogRecord
 from types import NoneType
 from typing import Any
 
+from ._native import UnmadeRecord
+
 #: Estimated bytes of an ordinary record: the object, its dictionary and small values. Measured with `sys.getsizeof` on
 #: CPython 3.10 to 3.13: 1.0 to 1.3 KiB.
 RECORD_BYTES = 1200
@@ -23,15 +25,19 @@ TRACEBACK_BYTES = 5000
 #: Types whose values never change and need almost no memory. Subclasses are not included.
 FIXED_TYPES = frozenset((int, float, bool, NoneType))
 
-#: A queued record: the dict of its fields if its type is exactly LogRecord, otherwise a copy of the object.
-Entry = dict[str, Any] | LogRecord
+#: A queued record: the dict of its fields if its type is exactly LogRecord, otherwise a copy of the object. A native
+#: call queues its values.
+PackedRecord = dict[str, Any] | LogRecord
+Entry = PackedRecord | UnmadeRecord
 
 _new_record = LogRecord.__new__
 _default_formatter = logging.Formatter()
 
 
 def restored(entry: Entry) -> LogRecord:
-    """Return the record for `entry`, which `packed` made."""
+    """Return the record for `entry`, which `packed` or a native call made."""
+    if type(entry) is UnmadeRecord:
+        return entry.make()
     if isinstance(entry, LogRecord):
         return entry
     record = _new_record(LogRecord)
@@ -39,7 +45,7 @@ def restored(entry: Entry) -> LogRecord:
     return record
 
 
-def packed(record: LogRecord, formatter: logging.Formatter | None, *, exc_text: bool) -> tuple[Entry, int]:
+def packed(record: LogRecord, formatter: logging.Formatter | None, *, exc_text: bool) -> tuple[PackedRecord, int]:
     """Return a shallow copy of `record` for the queue, and its estimated bytes.
 
     If an argument could change later, the copy has the formatted message instead of message and arguments. With
@@ -50,7 +56,7 @@ def packed(record: LogRecord, formatter: logging.Formatter | None, *, exc_text: 
         Exception: an exception of `getMessage()`, or of `formatException()` of `formatter`.
     """
     # A subclass may keep state outside of its `__dict__`, so it is copied by its own copy protocol.
-    entry: Entry = record.__dict__.copy() if type(record) is LogRecord else copy.copy(record)
+    entry: PackedRecord = record.__dict__.copy() if type(record) is LogRecord else copy.copy(record)
     fields = entry.__dict__ if isinstance(entry, LogRecord) else entry
     args = record.args
     if type(record.msg) is not str or (args and not (type(args) is tuple and is_plain(args))):

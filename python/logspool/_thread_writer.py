@@ -11,6 +11,8 @@ Invariants: until the end, only the thread in `RecordQueue.claim` takes records 
 While records keep coming, this thread sleeps for short naps and wakes up by itself. The bell wakes it only after a
 pause, when the queue is half full, or for a flush, and never for each record. Naps grow while records keep coming: each
 wake-up takes the interpreter's lock from the program, so a batch per longest nap is cheaper than one per first nap.
+A handler that waits for each record needs the lock again for each record. While it could take only a small part of the
+records anyway, the thread pauses between its turns; see `_thread_pace`.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ from time import monotonic
 from typing import Any
 
 from . import _thread_hooks as hooks
+from ._native import is_adopted
 from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
+from ._thread_pace import Turn
 from ._thread_queue import NEVER, RecordQueue
 from ._thread_record import Entry, restored
 
@@ -39,6 +43,9 @@ LONGEST_NAP = 0.032
 #: awake, so its naps stay at the first one.
 LONG_NAP_CAPACITY = 100
 
+#: Seconds after `start` in which a thread has to come to run. Chosen: it needs the interpreter's lock for a few lines.
+START_PATIENCE = 1.0
+
 #: Seconds that `close()` waits for the end of the thread after the thread has finished its work.
 JOIN_PATIENCE = 1.0
 
@@ -51,10 +58,10 @@ class WriterThread(Thread):
         # by this, because the hooks drain the queue before the interpreter stops daemon threads.
         super().__init__(target=target, name="logspool-thread-handler", daemon=True)
         self._runs: dict[str, bool] = {}
-        #: Locked by the first caller that finds the thread dead.
-        self._death_found = Lock()
-        #: `start` has returned, so that `is_alive` is reliable.
-        self.has_started = False
+        #: Locked by the first caller that finds the thread lost.
+        self._loss_found = Lock()
+        #: When `start` has returned, so that `is_alive` is reliable.
+        self.started: float | None = None
 
     def may_run(self, runs: bool) -> bool:
         """Decide once whether the thread does any work; returns the first decision.
@@ -64,9 +71,18 @@ class WriterThread(Thread):
         """
         return self._runs.setdefault("runs", runs)
 
-    def died_unnoticed(self) -> bool:
-        """Return True to the first caller after an exception ended the thread before it gave up its claim."""
-        return self.has_started and not self.is_alive() and self._death_found.acquire(False)
+    def is_lost(self) -> bool:
+        """Return True to the first caller after an exception ended the thread before it gave up its claim, or if the
+        thread does not come to run.
+
+        In the latter case another exception, such as KeyboardInterrupt, has left a lock of `threading` taken: all new
+        threads of the process wait for it. In CPython 3.14 this can happen at the begin of each `with`.
+        """
+        if self.started is None:
+            return False
+        if self.is_alive() and (self._runs or monotonic() < self.started + START_PATIENCE or self.may_run(False)):
+            return False
+        return self._loss_found.acquire(False)
 
 
 class Writer:
@@ -111,12 +127,17 @@ class Writer:
         self.next_summary = 0.0
         self.missing_since = 0.0
         self.directly_busy: set[int] = set()
+        #: Identifiers of the threads that wait in `drain`.
+        self.draining: set[int] = set()
+        self.is_pausing = False
 
     @property
     def thread(self) -> Thread | None:
-        """The thread that runs the handler. The claim of a thread that an exception ended ends here."""
+        """The thread that runs the handler. The claim of a lost thread ends here."""
         thread = self.queue.thread
-        if isinstance(thread, WriterThread) and thread.died_unnoticed():
+        if isinstance(thread, WriterThread) and thread.is_lost():
+            if thread.is_alive():
+                hooks.put_off_starts()
             self.queue.leave(thread)
             return None
         return thread
@@ -180,8 +201,8 @@ class Writer:
                 self.wake()
             return outcome in (None, "wake", "shut")
 
-        with queue:  # reserves a place
-            if queue.wake_at != NEVER:
+        with queue.reserve():
+            if queue.wake_at != NEVER or self.is_pausing:
                 queue.ring()  # a small queue may be full before the half-full mark wakes the thread
             if not queue.wait(is_settled, None if timeout is None else monotonic() + timeout):
                 return "blocking_timeout"
@@ -193,9 +214,14 @@ class Writer:
             return False
         queue = self.queue
         target = queue.accepted
-        queue.ring()
         deadline = None if timeout is None else monotonic() + timeout
-        self._wait_for_work(lambda: queue.written >= target or self.given_up.locked(), deadline)
+        me = get_ident()
+        try:
+            self.draining.add(me)  # before the bell, so that no pause follows it
+            queue.ring()
+            self._wait_for_work(lambda: queue.written >= target or self.given_up.locked(), deadline)
+        finally:
+            self.draining.discard(me)
         return queue.written >= target
 
     def handle_late(self, entry: Entry, size: int) -> None:
@@ -213,8 +239,9 @@ class Writer:
         if not self.ended or me in self.directly_busy:
             queue.note_refused("recursion" if self.ended else "shutdown", record.levelno, False)
             return
-        self.directly_busy.add(me)
         try:
+            # Inside of `try`: a signal handler may raise right after it.
+            self.directly_busy.add(me)
             if record.levelno >= self.handler.level:
                 self.handler.handle(record)
         except Exception:
@@ -243,7 +270,7 @@ class Writer:
             return
         self._wait_for_work(lambda: not self.is_finishing(), self.deadline)
         if self.ended:
-            if isinstance(thread, WriterThread) and thread.ident is not None:
+            if isinstance(thread, WriterThread) and thread.ident is not None and thread.may_run(False):
                 thread.join(JOIN_PATIENCE)
         elif self.is_finishing() and self.given_up.acquire(False):
             missing = queue.accepted - queue.written
@@ -307,13 +334,13 @@ class Writer:
         queue = self.queue
         thread = WriterThread(self._empty)
         try:
-            if queue.claim(thread):
+            if monotonic() >= hooks.next_start and queue.claim(thread):
                 thread.start()
-                thread.has_started = True
+                thread.started = monotonic()
         except RuntimeError:
             pass  # no thread can be started, or the interpreter is ending: the caller does the work
         finally:
-            if not thread.has_started and not thread.may_run(False):
+            if thread.started is None and not thread.may_run(False):
                 queue.leave(thread)
         self._rescue()
 
@@ -349,9 +376,11 @@ class Writer:
             while queue.thread is me and queue is self.queue and not hooks.forking:
                 handler = self.handler
                 stream = handler if is_plain_stream(handler) else None
-                entries = queue.take(1 if stream is None else BATCH_RECORDS)
-                if entries:
-                    self._write(entries, stream)
+                if stream is not None or is_adopted(handler):
+                    has_worked = self._write_batch(queue, stream)
+                else:
+                    has_worked = self._take_turn(queue, me)
+                if has_worked:
                     # After a pause the naps begin anew; under load they stay at the longest.
                     nap = FIRST_NAP if nap > 2 * longest else min(nap, loaded)
                 elif self._rest(queue, me, nap, longest):
@@ -362,6 +391,29 @@ class Writer:
             # Also done after an error in this module, or an exception that other code raised asynchronously in the
             # thread.
             queue.leave(me)
+
+    def _take_turn(self, queue: RecordQueue, me: Thread) -> bool:
+        """Hand record by record to the handler for the time of a turn. Returns whether there were any."""
+        turn = Turn(queue)
+        while entries := queue.take(1):
+            self._before_records(queue)
+            self._deliver(self._restored(entries[0]))
+            if queue is not self.queue or hooks.forking:
+                return True
+            if turn.is_over():
+                if isinstance(me, WriterThread):
+                    self._pause(queue, turn.pause(queue))
+                return True
+        return turn.has_begun(queue)
+
+    def _pause(self, queue: RecordQueue, seconds: float) -> None:
+        """Let the program run before the next turn. A flush, a fork, the end and a caller that waits end the pause."""
+        if seconds and queue.limit and not self.draining and not queue.waiting:
+            self.is_pausing = True
+            try:
+                queue.bell.acquire(True, seconds)
+            finally:
+                self.is_pausing = False
 
     def _rest(self, queue: RecordQueue, me: Thread, nap: float, longest: float) -> bool:
         """Sleep until there may be records or a request. Returns False if the thread has to end."""
@@ -389,22 +441,35 @@ class Writer:
         except Exception:
             pass  # an exception of the handler can be reported to nobody
 
-    def _write(self, entries: list[Entry], stream: logging.StreamHandler[Any] | None) -> None:
-        """Give a batch of records to the handler, joined into one write if it is a plain `stream` handler."""
-        queue = self.queue
+    def _write_batch(self, queue: RecordQueue, stream: logging.StreamHandler[Any] | None) -> bool:
+        """Give a batch of records to a handler that waits for no output, or in one write to a plain `stream` handler.
+
+        Returns whether there were any.
+        """
+        entries = queue.take(BATCH_RECORDS)
+        if not entries:
+            return False
+        self._before_records(queue)
+        remaining = iter([self._restored(entry) for entry in entries])
+        try:
+            if stream is not None:
+                records = list(remaining)
+                remaining = iter(records)  # all of them are reported if this fails
+                write_joined(stream, records)
+                return True
+            for record in remaining:
+                self._deliver(record)
+                if queue is not self.queue:
+                    break  # the handler has forked, and this is the child
+        except BaseException:
+            report(self.handler, *remaining)
+        return True
+
+    def _before_records(self, queue: RecordQueue) -> None:
         if queue.gates and queue.accepted - queue.written <= queue.capacity // 2:
             queue.open_gates()
         if queue.missed != self.reported:
             self._summarise(overloaded=True)
-        records = [self._restored(entry) for entry in entries]
-        if stream is None:
-            for record in records:
-                self._deliver(record)
-            return
-        try:
-            write_joined(stream, records)
-        except BaseException:
-            report(stream, *records)
 
     def _restored(self, entry: Entry) -> logging.LogRecord:
         """Return the record for an entry of the queue."""

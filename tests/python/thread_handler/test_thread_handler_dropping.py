@@ -48,7 +48,7 @@ def test_a_full_queue_whose_thread_has_died_gets_another_one():
     queue = handler._queue
     dead = WriterThread(lambda: None)
     dead.start()
-    dead.has_started = True
+    dead.started = 0.0
     dead.join()
     assert queue.claim(dead)
     queue.wake_at = NEVER

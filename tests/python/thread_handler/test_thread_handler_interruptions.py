@@ -3,6 +3,8 @@ import signal
 import pytest
 from thread_handler_support import run_python
 
+from logspool._thread_queue import RecordQueue
+
 START = """
 import ctypes, logging, random, signal, sys, threading, time
 from logspool import _thread_writer
@@ -88,6 +90,38 @@ for _ in range(400):
 assert interrupted > 0
 """
     )
+
+
+def test_records_arrive_where_new_threads_do_not_come_to_run():
+    run_python(
+        START
+        + """
+# An exception at the begin of 'with', in 'Thread.start', leaves it so: in CPython 3.14 at any KeyboardInterrupt there.
+threading._active_limbo_lock.acquire()
+start(2)
+for _ in range(5):
+    log.error("own")
+assert handler.flush(20)
+assert wrapped.count == 5, wrapped.count
+for _ in range(5):
+    log.error("own")
+finish()
+assert wrapped.count == 10, wrapped.count
+threading._active_limbo_lock.release()
+"""
+    )
+
+
+def test_a_reserved_place_is_free_again_when_its_caller_is_gone():
+    queue = RecordQueue(1, 1 << 20)
+    with queue.reserve():
+        assert queue.waiting == 1
+        assert queue.put("record", 1) == "queue_full"
+    place = queue.reserve()
+    place.__enter__()
+    del place
+    assert queue.waiting == 0
+    assert queue.put("record", 1) == "wake"
 
 
 def test_records_arrive_where_no_thread_can_be_started():

@@ -22,7 +22,7 @@ use crate::plans::logging_globals::LoggingGlobals;
 use crate::pool::RecordQueue;
 
 /// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
-const RECORD_BYTES: u64 = 1200;
+pub const RECORD_BYTES: u64 = 1200;
 
 /// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`.
 ///
@@ -110,7 +110,8 @@ fn never_changes(attributes: Object<'_, '_>) -> bool {
     true
 }
 
-fn is_fixed(value: Object<'_, '_>) -> bool {
+/// True if the program cannot change a value.
+pub fn is_fixed(value: Object<'_, '_>) -> bool {
     let class = object::class_of(value).cast_const();
     object::is_scalar(value)
         || value.is_none()

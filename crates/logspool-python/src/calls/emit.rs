@@ -345,6 +345,11 @@ pub fn destination(state: &HandlerState, handler: Object<'_, '_>) -> Option<(u32
     Some((sink, IdValidity { id_epoch: pipeline::id_epoch(), ..before }))
 }
 
+/// True if a handler was adopted at the last check: `handle` then queues a record and waits for no output.
+pub fn is_adopted(handler: Object<'_, '_>) -> bool {
+    adopted(handler).is_some()
+}
+
 /// The state of a handler that was adopted at the last check. The state may have become invalid since.
 fn adopted(handler: Object<'_, '_>) -> Option<Arc<HandlerState>> {
     adoption::known(&handler).filter(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))

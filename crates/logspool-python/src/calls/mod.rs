@@ -46,5 +46,6 @@ pub mod site;
 pub mod stock;
 pub mod template;
 pub mod text_line;
+pub mod threading;
 pub mod traceback;
 pub mod unmade_record;

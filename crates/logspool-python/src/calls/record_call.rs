@@ -18,6 +18,7 @@ use crate::calls::keywords::Keywords;
 use crate::calls::log_record::{self, MadeRecord, RecordValues};
 use crate::calls::record::RecordOrigin;
 use crate::calls::site::{self, Site};
+use crate::calls::threading;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::list::ListWalk;
@@ -108,7 +109,7 @@ pub fn run(
     if !site.usable {
         return Err(Failure::Stock);
     }
-    if keywords.is_none() && plan.defers() && defer(plan, number, &site, &values)? {
+    if keywords.is_none() && (plan.defers() || plan.is_threaded()) && put_unmade(plan, number, &site, &values)? {
         return Ok(());
     }
     let made = log_record::make(py, &site, &plan.globals, &values)?;
@@ -131,10 +132,10 @@ pub fn run(
     handled.ok_or(Failure::Raised)
 }
 
-/// Hands the values of a call to the thread of deferred formatters, which makes the record. Returns `false` if nothing was
-/// done.
+/// Hands the values of a call to the thread of deferred formatters, or to that of a `ThreadHandler`. The thread makes the
+/// record. Returns `false` if nothing was done.
 #[inline(never)]
-fn defer(plan: &RecordPlan, level: u32, site: &Site, values: &RecordValues<'_, '_>) -> Result<bool, Failure> {
+fn put_unmade(plan: &RecordPlan, level: u32, site: &Site, values: &RecordValues<'_, '_>) -> Result<bool, Failure> {
     let py = values.name.py();
     let Some((handler, _, least)) = only_handler(py, plan) else { return Ok(false) };
     if level < least {
@@ -142,6 +143,9 @@ fn defer(plan: &RecordPlan, level: u32, site: &Site, values: &RecordValues<'_, '
     }
     if context::bound_fields(py)?.is_some() {
         return Ok(false);
+    }
+    if plan.is_threaded() {
+        return threading::put(handler.as_borrowed(), plan, site, values);
     }
     emit::defer(handler.as_borrowed(), plan, site, values)
 }

@@ -40,6 +40,7 @@ names! {
     asctime = "asctime",
     asctime_search = "asctime_search",
     cancel = "cancel",
+    blocking_levels = "_blocking_levels",
     call_handlers = "callHandlers",
     cache = "cache",
     cancelled = "cancelled",
@@ -123,6 +124,7 @@ names! {
     queue = "queue",
     queue_bytes = "queue_bytes",
     queue_full = "queue_full",
+    refuse = "refuse",
     relative_created = "relativeCreated",
     release = "release",
     self_ = "self",
@@ -160,6 +162,7 @@ names! {
     start_worker = "_start_worker",
     wake = "wake",
     writer = "writer",
+    writer_of_handler = "_writer",
 }
 
 impl Names {

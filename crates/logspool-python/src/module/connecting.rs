@@ -145,6 +145,12 @@ pub fn set_own_classes(classes: &Bound<'_, PyTuple>) {
     callbacks::set_own_classes(Owned::of(classes));
 }
 
+/// Set the class of handlers into whose queues calls put their values themselves.
+#[pyfunction]
+pub fn set_thread_handler(class: &Bound<'_, PyType>) -> PyResult<()> {
+    callbacks::set_thread_handler(class)
+}
+
 /// Set the function that tells whether adapters of a class have the stock methods, and the class `logging.Logger`.
 #[pyfunction]
 pub fn set_adapter_classes(is_plain: &Bound<'_, PyAny>, logger: &Bound<'_, PyType>) {

@@ -34,8 +34,8 @@ mod native {
     use super::connecting::{
         attribute_hook, birth_second, check_sink, connect, dict_state_offset, forget_dead, frame_self_check,
         native_method, native_methods, object_words, service_address, set_adapter_classes, set_catch_up, set_drain,
-        set_follow, set_own_classes, set_queue_prepare, set_stock_formatting, set_stream_offsets, set_traceback,
-        sink_table, use_direct_frames,
+        set_follow, set_own_classes, set_queue_prepare, set_stock_formatting, set_stream_offsets, set_thread_handler,
+        set_traceback, sink_table, use_direct_frames,
     };
     #[pymodule_export]
     use super::keeping::{keep, keep_memory, set_keeper_command};
@@ -52,13 +52,15 @@ mod native {
         bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
     };
     #[pymodule_export]
-    use super::writing::{entry, json_object, note_once, queue_formatted, rule_counts};
+    use super::writing::{entry, is_adopted, json_object, note_once, queue_formatted, rule_counts};
     #[pymodule_export]
     use crate::calls::unmade_record::UnmadeRecord;
     #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
-    use crate::pool::{Completions, EventLoop, PoolCore, RecordQueue, Results, Schedule, Semaphore, View, Worker};
+    use crate::pool::{
+        Completions, EventLoop, PoolCore, RecordQueue, ReservedPlace, Results, Schedule, Semaphore, View, Worker,
+    };
 
     /// The table of functions for extension modules in other languages, see `logspool.h`.
     fn table_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

@@ -32,6 +32,13 @@ pub fn queue_formatted(
         .ok_or_else(|| PyErr::fetch(handler.py()))
 }
 
+/// Return whether `handle` of a handler queues a record and waits for no output.
+#[pyfunction]
+#[pyo3(signature = (handler, /))]
+pub fn is_adopted(handler: &Bound<'_, PyAny>) -> bool {
+    emit::is_adopted(handler.as_borrowed())
+}
+
 /// Return one JSON object with these keys and values.
 #[pyfunction]
 #[pyo3(signature = (members, /))]

@@ -12,7 +12,7 @@ use crate::interpreter::names::{self, bound, names};
 use crate::interpreter::object::{Owned, WeakReference};
 use crate::plans::adoption::read_watched;
 use crate::plans::adoption::{self, HandlerState, HandlerVerdict};
-use crate::plans::callbacks::{MAX_PARENTS, PlanningCallbacks};
+use crate::plans::callbacks::{self, MAX_PARENTS, PlanningCallbacks};
 use crate::plans::class_version::ClassVersion;
 use crate::plans::environment::IdValidity;
 use crate::plans::format_parts::FormatterTexts;
@@ -290,9 +290,10 @@ impl PlanBuilder<'_> {
         let filters = handler.getattr(bound(py, &names().filters)).ok().filter(|filters| self.list(filters));
         let known_filters = filters.as_ref().map(Owned::of);
         let defers = matches!(&state.verdict, HandlerVerdict::Adopted(adoption) if adoption.deferral.is_some());
+        let is_threaded = callbacks::is_thread_handler(handler.as_borrowed());
         self.last_handler =
             WeakReference::new(handler, None).ok().zip(WeakReference::new(owner, None).ok()).map(|(handler, owner)| {
-                OnlyHandler { handler, level: level.into(), owner, filters: known_filters, defers }
+                OnlyHandler { handler, level: level.into(), owner, filters: known_filters, defers, is_threaded }
             });
         let of_others = std::mem::take(&mut self.given);
         let verdict = match &filters {

@@ -4,11 +4,12 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyType};
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::EndDelay;
-use crate::interpreter::object::{Owned, SavedError, WeakReference};
+use crate::interpreter::names::names;
+use crate::interpreter::object::{self, Object, Owned, SavedError, WeakReference};
 use crate::plans::environment;
 
 /// The functions of `python/logspool/_adopt.py`, with related objects.
@@ -110,6 +111,25 @@ pub fn then_unlock<T>(
     let result = act();
     with_saved_error(py, || Ok(callbacks.lock.bind(py).call_method0("release")?))?;
     result
+}
+
+/// The class `logspool.ThreadHandler`, with its functions `handle` and `emit`.
+static THREAD_HANDLER: OnceLock<[Owned; 3]> = OnceLock::new();
+
+/// Sets the class `logspool.ThreadHandler`. Later calls change nothing.
+pub fn set_thread_handler(class: &Bound<'_, PyType>) -> PyResult<()> {
+    let [handle, emit] = ["handle", "emit"].map(|name| class.getattr(name));
+    let _ = THREAD_HANDLER.set([Owned::of(class), Owned::of(&handle?), Owned::of(&emit?)]);
+    Ok(())
+}
+
+/// True if a handler is a `logspool.ThreadHandler`, of this class itself, whose methods the program has not replaced.
+pub fn is_thread_handler(handler: Object<'_, '_>) -> bool {
+    let Some([class, handle, emit]) = THREAD_HANDLER.get() else { return false };
+    let py = handler.py();
+    object::class_of(handler).cast() == class.as_ptr()
+        && object::of_class(handler, names().handle.bind(py)) == handle.as_ptr()
+        && object::of_class(handler, names().emit.bind(py)) == emit.as_ptr()
 }
 
 /// Classes of logspool's own handlers, which use the queue even without `install()`.

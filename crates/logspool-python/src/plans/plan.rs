@@ -114,6 +114,8 @@ pub struct OnlyHandler {
     pub filters: Option<Owned>,
     /// True if its formatter is deferred.
     pub defers: bool,
+    /// True if it is a `ThreadHandler`.
+    pub is_threaded: bool,
 }
 
 impl RecordPlan {
@@ -127,11 +129,17 @@ impl RecordPlan {
     /// sees them.
     #[inline]
     pub fn defers(&self) -> bool {
-        let only = self.only_handler.as_ref();
-        only.is_some_and(|only| only.defers)
-            && self.steps_are_stock
-            && !self.has_filters
-            && self.globals.record_factory.is_none()
+        self.only_handler.as_ref().is_some_and(|only| only.defers) && self.is_seen_by_handler_only()
+    }
+
+    /// True if the only handler is a `ThreadHandler`, and no other code of the program sees its records in the call.
+    #[inline]
+    pub fn is_threaded(&self) -> bool {
+        self.only_handler.as_ref().is_some_and(|only| only.is_threaded) && self.is_seen_by_handler_only()
+    }
+
+    fn is_seen_by_handler_only(&self) -> bool {
+        self.steps_are_stock && !self.has_filters && self.globals.record_factory.is_none()
     }
 
     /// The only handler of the logger, if nothing has changed since the plan was made.

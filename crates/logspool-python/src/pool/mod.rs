@@ -44,7 +44,7 @@ use pyo3::prelude::*;
 pub use self::completions::Completions;
 pub use self::core::PoolCore;
 pub use self::event_loop::EventLoop;
-pub use self::record_queue::RecordQueue;
+pub use self::record_queue::{RecordQueue, ReservedPlace, length_of};
 pub use self::results::Results;
 pub use self::schedule::Schedule;
 pub use self::semaphore::Semaphore;

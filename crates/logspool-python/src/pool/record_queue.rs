@@ -8,6 +8,8 @@
 //! runs while the lock is held, and objects are dropped after the lock is released.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use pyo3::ffi;
@@ -85,6 +87,39 @@ pub struct RecordQueue {
     record_class: Py<PyAny>,
 }
 
+/// A place that is reserved for a caller that waits.
+///
+/// An exception of a signal handler may come between two steps of the caller. Then the place is given back when this
+/// object is dropped.
+#[pyclass(frozen, module = "logspool._native")]
+pub struct ReservedPlace {
+    queue: Py<RecordQueue>,
+    is_held: AtomicBool,
+}
+
+#[pymethods]
+impl ReservedPlace {
+    fn __enter__(&self) {}
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
+        self.give_back();
+    }
+
+    /// Give the place back. A second call does nothing.
+    fn give_back(&self) {
+        if self.is_held.swap(false, Relaxed) {
+            self.queue.get().records().reserved -= 1;
+        }
+    }
+}
+
+impl Drop for ReservedPlace {
+    fn drop(&mut self) {
+        self.give_back();
+    }
+}
+
 impl Drop for RecordQueue {
     fn drop(&mut self) {
         // In a forked child of a free-threaded interpreter: a thread that does not exist in the child may have held the
@@ -101,7 +136,7 @@ impl RecordQueue {
     }
 
     /// True if a record without a reserved place finds no place.
-    fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         let records = self.records();
         records.limit > 0 && records.depth() + 1 > records.limit.saturating_sub(records.reserved)
     }
@@ -213,13 +248,9 @@ impl RecordQueue {
     }
 
     /// Reserve a place for a caller that waits.
-    fn __enter__(&self) {
-        self.records().reserved += 1;
-    }
-
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, PyAny>) {
-        self.records().reserved -= 1;
+    fn reserve(queue: Py<Self>) -> ReservedPlace {
+        queue.get().records().reserved += 1;
+        ReservedPlace { queue, is_held: AtomicBool::new(true) }
     }
 
     /// Take at most `most` of the oldest records. They keep their places until the next call, which counts them as
@@ -263,7 +294,7 @@ impl RecordQueue {
 
     /// Count a record for which there was no room as refused, and return True. Return False if the caller has to count it
     /// and to look after the thread: the thread sleeps or makes the call itself, or no caller has looked for a while.
-    fn refuse(&self, level: &Bound<'_, PyAny>) -> bool {
+    pub fn refuse(&self, level: &Bound<'_, PyAny>) -> bool {
         let level = level_number(level);
         let me = thread::ident();
         let mut records = self.records();
@@ -361,6 +392,14 @@ fn length_of_texts(fields: Object<'_, '_>) -> Option<u64> {
             return None;
         }
     }
+    let (message, arguments) = (Attribute::Message.of(fields)?, Attribute::Arguments.of(fields)?);
+    let (message, arguments) = (message.bind(py), arguments.bind(py));
+    let values = if arguments.is_none() { &[][..] } else { object::tuple_items(arguments)? };
+    length_of(message, values)
+}
+
+/// The length of the texts of a message and its arguments. `None` if the program may change one of the values.
+pub fn length_of(message: Object<'_, '_>, values: &[Object<'_, '_>]) -> Option<u64> {
     let length = |value: Object<'_, '_>| match kind_of(value) {
         // SAFETY: a live `str`.
         Kind::AsciiStr | Kind::Str => Some(unsafe { ffi::PyUnicode_GET_LENGTH(value.as_ptr()) } as u64),
@@ -368,12 +407,9 @@ fn length_of_texts(fields: Object<'_, '_>) -> Option<u64> {
         Kind::Int | Kind::Float | Kind::Bool | Kind::None => Some(0),
         Kind::Other => None,
     };
-    let (message, arguments) = (Attribute::Message.of(fields)?, Attribute::Arguments.of(fields)?);
-    let (message, arguments) = (message.bind(py), arguments.bind(py));
     if !object::is_exact_str(message) {
         return None;
     }
-    let values = if arguments.is_none() { &[][..] } else { object::tuple_items(arguments)? };
     values.iter().try_fold(length(message)?, |sum, value| Some(sum + length(*value)?))
 }
 
