@@ -281,17 +281,13 @@ impl Outlet {
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits for `pause` between two tries. Returns false if the thread must leave or the queue was abandoned.
+    /// Waits for `pause` between two tries, also if more is queued meanwhile. Returns false if the thread must leave or
+    /// the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
-        let state = self.lock();
-        if state.leave || state.dead {
-            return false;
-        }
-        if !pause.is_zero() {
-            let (state, _) = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
-            return !state.leave && !state.dead;
-        }
-        true
+        let stays = |state: &mut OutletState| !state.leave && !state.dead;
+        let waited = self.changed.wait_timeout_while(self.lock(), pause, stays);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stays(&mut state)
     }
 
     /// Removes the oldest entry. Its first `written` bytes are written; its other records are dropped for `reason`.
@@ -353,5 +349,55 @@ impl Outlet {
         if self.notify.load(Ordering::Relaxed) {
             logspool_lanes::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::time::Instant;
+
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::Descriptor;
+
+    use super::*;
+    use crate::overflow::Budget;
+    use crate::sink::Mark;
+    use crate::sinks::{NullOptions, SinkOptions};
+
+    /// A sink whose destination is away. It counts the tries.
+    struct Away(Arc<AtomicU64>);
+
+    impl Sink for Away {
+        fn write(&mut self, _: Lines<'_>) -> Result<usize, SinkError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(SinkError::Retry(std::io::Error::from_raw_os_error(libc::ECONNREFUSED)))
+        }
+    }
+
+    #[test]
+    fn a_new_chunk_does_not_end_the_pause_of_a_sink_that_is_away() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let tries = Arc::new(AtomicU64::new(0));
+        let definition = NullOptions {}.define(Descriptor::Open);
+        let budget = Arc::new(Budget::new(1 << 20));
+        let outlet = Outlet::new(1, definition, None, Box::new(Away(tries.clone())), segment, budget);
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| outlet.run(|| ()));
+            for batch in 1..=200 {
+                let marks = vec![Mark { end: 2, level: 20, class: 2, seconds: 0 }];
+                outlet.push(Chunk { batch, bytes: b"x\n".to_vec(), marks, counts: [0, 0, 1, 0, 0, 0] }, 0, 0);
+                let pushed = Instant::now();
+                while pushed.elapsed() < Duration::from_micros(200) {
+                    std::thread::yield_now();
+                }
+            }
+            outlet.ask_to_leave();
+        });
+
+        let most = begun.elapsed().as_nanos() / FIRST_PAUSE.as_nanos() + 2;
+        let tries = tries.load(Ordering::Relaxed);
+        assert!(u128::from(tries) <= most, "{tries} tries in {:?}", begun.elapsed());
     }
 }
