@@ -41,6 +41,8 @@ enum WriterAction {
     Sync,
     /// Tell the sink that nothing was queued for a while.
     Rest,
+    /// Tell the sink that the thread is about to end.
+    Leave,
 }
 
 impl Outlet {
@@ -133,7 +135,9 @@ impl Outlet {
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
         let mut rests = sink.is_some() && self.is_lent;
-        while let Some(action) = self.next_action(rests) {
+        let mut is_open = sink.is_some();
+        while let Some(action) = self.next_action(rests, is_open) {
+            is_open = sink.is_some() && !matches!(action, WriterAction::Leave);
             match (&mut sink, action) {
                 (Some(sink), WriterAction::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
@@ -142,16 +146,20 @@ impl Outlet {
                 }
                 (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
                 (Some(sink), WriterAction::Rest) => rests = sink.release_closed_descriptors(),
+                (Some(sink), WriterAction::Leave) => sink.leave(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
     }
 
     /// Waits for the oldest chunk, for a due sync, or for [`IDLE_CHECK_INTERVAL`] if `rests`. `None` means that the
-    /// thread must leave; it is already marked as gone.
-    fn next_action(&self, rests: bool) -> Option<WriterAction> {
+    /// thread must leave; it is already marked as gone. If the sink `is_open`, it is told first.
+    fn next_action(&self, rests: bool, is_open: bool) -> Option<WriterAction> {
         let mut state = self.lock();
         loop {
+            if state.leave && is_open {
+                return Some(WriterAction::Leave);
+            }
             if state.leave || self.is_done(&state) {
                 self.mark_thread_gone(&mut state);
                 return None;
@@ -224,14 +232,15 @@ impl Outlet {
                     written += count;
                     self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
                     self.meters.cut_records.store(sink.cut_count(), Ordering::Relaxed);
-                    if let Some(error) = sink.trouble() {
-                        self.note(&error);
-                    }
                     let since = self.writing_since.swap(0, Ordering::Relaxed);
                     let seconds = monotonic_ns().saturating_sub(since) as f64 / 1e9;
                     self.meters.write_seconds.observe(&WRITE_SECONDS, seconds);
                     self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
                     self.error_number.store(0, Ordering::Relaxed);
+                    // The write ends an earlier error, but not one that came with it.
+                    if let Some(error) = sink.trouble() {
+                        self.note(&error);
+                    }
                     self.head().offset.store(written as u64, Ordering::Relaxed);
                     self.head().bytes_written.fetch_add(count as u64, Ordering::Relaxed);
                     pause = FIRST_PAUSE;
@@ -261,7 +270,7 @@ impl Outlet {
                 }
             }
         }
-        self.finish(written, None);
+        self.finish_except(written, None, sink.take_refused());
     }
 
     /// Keeps the buffers of a chunk that is no longer queued.
