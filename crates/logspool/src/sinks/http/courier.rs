@@ -145,6 +145,8 @@ impl HttpSink {
                     self.settle(outcome);
                     if outcomes.contains(&RecordOutcome::Again) {
                         self.rest(answer.retry_after);
+                    } else {
+                        self.pause = FIRST_PAUSE;
                     }
                     Err(io::Error::other(why))
                 }
