@@ -48,4 +48,6 @@ pub mod kernel;
 #[cfg(not(loom))]
 pub mod memory_files;
 #[cfg(not(loom))]
+pub mod own_descriptors;
+#[cfg(not(loom))]
 pub mod threads;

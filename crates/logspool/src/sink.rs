@@ -9,6 +9,7 @@ mod shared_log;
 use std::io;
 use std::time::{Duration, Instant};
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 pub use shared_log::{Origin, SharedLog};
 
 /// The position and data of one record in a chunk.
@@ -162,13 +163,17 @@ pub trait Sink: Send {
         0
     }
 
-    /// Returns and clears the number of records that writes have accepted, although the destination refuses them for
-    /// ever. A courier reports such records in [`CarryOutcome::refused`] instead, unless it is used by `write`.
-    fn take_refused(&mut self) -> u64 {
-        0
+    /// Closes what a forked child must not inherit. Called before the writer thread ends; the next write opens it again.
+    fn leave(&mut self) {}
+
+    /// Returns and clears the number of records of each level class that writes have accepted, although the destination
+    /// refuses them for ever. They count as rejected. A courier reports such records in [`CarryOutcome::refused`]
+    /// instead, unless it is used by `write`.
+    fn take_refused(&mut self) -> [u32; LEVEL_CLASSES] {
+        [0; LEVEL_CLASSES]
     }
 
-    /// Returns and clears an error that did not come from a write and affects no records.
+    /// Returns and clears an error beside the last write: it affects no records, or only those of [`Self::take_refused`].
     fn trouble(&mut self) -> Option<io::Error> {
         None
     }

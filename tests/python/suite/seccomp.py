@@ -7,8 +7,24 @@ import platform
 import struct
 
 _NUMBERS = {
-    "x86_64": {"membarrier": 324, "memfd_create": 319, "madvise": 28, "fcntl": 72, "futex": 202},
-    "aarch64": {"membarrier": 283, "memfd_create": 279, "madvise": 233, "fcntl": 25, "futex": 98},
+    "x86_64": {
+        "membarrier": 324,
+        "memfd_create": 319,
+        "madvise": 28,
+        "fcntl": 72,
+        "futex": 202,
+        "close_range": 436,
+        "unshare": 272,
+    },
+    "aarch64": {
+        "membarrier": 283,
+        "memfd_create": 279,
+        "madvise": 233,
+        "fcntl": 25,
+        "futex": 98,
+        "close_range": 436,
+        "unshare": 97,
+    },
 }
 
 #: What can be refused: the call, and which values of which argument are meant; without one, all calls of it.
@@ -20,6 +36,8 @@ REFUSABLE = {
     "record locks": ("fcntl", 1, (5, 6, 7)),
     # FUTEX_WAIT and FUTEX_WAKE without FUTEX_PRIVATE_FLAG.
     "shared futex": ("futex", 1, (0, 1)),
+    "close_range": ("close_range", None, ()),
+    "unshare": ("unshare", None, ()),
 }
 
 _LOAD_WORD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06

@@ -87,6 +87,9 @@ mod native {
         pool::init(module.py())?;
         logspool_abi::beginning::forks_are_handled();
         logspool_abi::table::offer();
+        // The module `sqlite3` has its own copy of SQLite.
+        #[cfg(feature = "sqlite")]
+        logspool::sinks::keep_sqlite_apart();
         // Not `add`: the name is private.
         module.setattr("_C_API", table_capsule(module.py())?)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))

@@ -21,9 +21,10 @@ pub fn given(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, O
 ///
 /// # Errors
 ///
-/// `ValueError` and `TypeError` with a message that names the allowed values.
+/// `ValueError` and `TypeError` with a message that names the allowed values; `OSError` if the sink cannot work here.
 pub fn check(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<String> {
     let definition = sinks::define(kind, given(kind, options)?, Descriptor::Open).map_err(refused)?;
+    sinks::check(&definition)?;
     Ok(definition.name)
 }
 

@@ -241,7 +241,7 @@ impl Target {
     pub fn take_refused(&mut self) -> u64 {
         match self {
             Self::File(_) | Self::Service(_) => 0,
-            Self::Program(sink) => sink.take_refused(),
+            Self::Program(sink) => sink.take_refused().into_iter().map(u64::from).sum(),
         }
     }
 

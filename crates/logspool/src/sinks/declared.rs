@@ -24,6 +24,15 @@ pub trait SinkOptions: OptionTable + Clone + Debug + 'static {
     /// The system's error, or `InvalidInput` for options that contradict each other.
     fn open(&self, descriptor: Descriptor) -> io::Result<Box<dyn Sink>>;
 
+    /// Refuses options with which no sink can work here, before a handler is made. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// The reason, with the destination.
+    fn check(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// The destination of a sink with these options.
     fn place(&self) -> Place;
 
@@ -120,6 +129,7 @@ pub struct SinkRow {
     pub traits: Traits,
     pub(super) define: fn(&[OptionValue], Descriptor) -> Result<SinkDefinition, OptionError>,
     pub(super) open: fn(&SinkDefinition) -> io::Result<Box<dyn Sink>>,
+    pub(super) check: fn(&SinkDefinition) -> io::Result<()>,
     pub(super) place: fn(&SinkDefinition) -> Option<Place>,
     pub(super) at: fn(&str) -> Option<SinkDefinition>,
     samples: fn(&str, i32) -> Vec<SinkDefinition>,
@@ -135,6 +145,7 @@ impl SinkRow {
             traits: T::TRAITS,
             define: |values, descriptor| Ok(T::from_values(values)?.define(descriptor)),
             open: |definition| read::<T>(definition)?.open(definition.descriptor),
+            check: |definition| read::<T>(definition)?.check(),
             place: |definition| read::<T>(definition).ok().map(|options| options.place()),
             at: |lasting| Some(T::from_recovery_address(lasting)?.define(Descriptor::Open)),
             samples: |path, descriptor| {

@@ -147,7 +147,7 @@ impl HttpFormat for ElasticsearchOptions {
 
     fn judge(&self, answer: &HttpAnswer, records: usize) -> BatchVerdict {
         let Ok(body) = serde_json::from_slice::<Value>(&answer.body) else {
-            return BatchVerdict::Unreadable("the receiver answers no JSON (fix: is it Elasticsearch?)".to_owned());
+            return BatchVerdict::Unreadable(answer.of_another_kind("Elasticsearch"));
         };
         if body["errors"] == Value::Bool(false) {
             return BatchVerdict::Accepted;
@@ -163,7 +163,8 @@ impl HttpFormat for ElasticsearchOptions {
                 let outcome = match result["status"].as_u64() {
                     // 409: an earlier request has created it.
                     Some(200..=299 | 409) => RecordOutcome::Accepted,
-                    Some(400 | 404 | 405 | 406 | 410..=412 | 414..=422) => RecordOutcome::Refused,
+                    // Only these are about what a record contains.
+                    Some(400 | 413 | 422) => RecordOutcome::Refused,
                     _ => RecordOutcome::Again,
                 };
                 if outcome != RecordOutcome::Accepted && reason.is_empty() {
@@ -193,7 +194,7 @@ mod tests {
     }
 
     fn judge(body: &str, records: usize) -> BatchVerdict {
-        let answer = HttpAnswer { status: 200, retry_after: None, location: None, body: body.as_bytes().to_vec() };
+        let answer = HttpAnswer { status: 200, retry_after: None, location: None, content_type: None, body: body.as_bytes().to_vec() };
         options().judge(&answer, records)
     }
 
@@ -218,9 +219,10 @@ mod tests {
         assert_eq!(BatchVerdict::Accepted, judge(r#"{"errors":false}"#, 3));
         let body = r#"{"errors":true,"items":[{"create":{"status":201}},{"create":{"status":409}},
             {"create":{"status":429,"error":{"type":"busy","reason":"full"}}},
-            {"create":{"status":400,"error":{"type":"mapper","reason":"no"}}},{"create":{"status":503}}]}"#;
-        let BatchVerdict::Each(outcomes, why) = judge(body, 5) else { panic!("it has a status for each") };
-        assert_eq!([Accepted, Accepted, Again, Refused, Again], *outcomes);
+            {"create":{"status":400,"error":{"type":"mapper","reason":"no"}}},{"create":{"status":503}},
+            {"create":{"status":404,"error":{"type":"index_not_found_exception","reason":"no"}}}]}"#;
+        let BatchVerdict::Each(outcomes, why) = judge(body, 6) else { panic!("it has a status for each") };
+        assert_eq!([Accepted, Accepted, Again, Refused, Again, Again], *outcomes);
         assert_eq!("the receiver cannot take a record: 429 busy: full", why);
         let repeated = r#"{"errors":true,"items":[{"create":{"status":409}}]}"#;
         assert_eq!(BatchVerdict::Accepted, judge(repeated, 1));

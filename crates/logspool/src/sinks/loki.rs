@@ -173,8 +173,13 @@ impl HttpFormat for LokiOptions {
         json!({"streams": streams.collect::<Vec<_>>()}).to_string().into_bytes()
     }
 
-    fn judge(&self, _: &HttpAnswer, _: usize) -> BatchVerdict {
-        BatchVerdict::Accepted
+    fn judge(&self, answer: &HttpAnswer, _: usize) -> BatchVerdict {
+        // Loki answers 204. Other receivers of its interface answer 200 with an empty body or a JSON object.
+        let is_empty = answer.body.is_empty() && !answer.is_of_type("html");
+        if is_empty || serde_json::from_slice::<Map<String, Value>>(&answer.body).is_ok() {
+            return BatchVerdict::Accepted;
+        }
+        BatchVerdict::Unreadable(answer.of_another_kind("Loki"))
     }
 }
 
@@ -255,6 +260,22 @@ mod tests {
         for text in ["a-b=c", "1a=b", "level=x", "logger=x", "app"] {
             let error = LokiLabels::from_value(&OptionValue::Text(text.to_owned())).unwrap_err();
             assert!(error.contains("(fix: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_of_this_interface_accepts_nothing() {
+        let judge = |status, kind: &str, body: &[u8]| {
+            let content_type = (!kind.is_empty()).then(|| kind.to_owned());
+            let answer = HttpAnswer { status, retry_after: None, location: None, content_type, body: body.to_vec() };
+            LokiOptions::samples("/sample", -1).remove(0).judge(&answer, 3)
+        };
+        for (status, kind, body) in [(204, "", &b""[..]), (200, "text/plain", b""), (200, "application/json", b"{}")] {
+            assert_eq!(BatchVerdict::Accepted, judge(status, kind, body), "{status} {kind}");
+        }
+        for (kind, body) in [("text/html", &b"<html>"[..]), ("text/html", b""), ("", b"log in"), ("text/plain", b"ok?")] {
+            let BatchVerdict::Unreadable(why) = judge(200, kind, body) else { panic!("{kind} {body:?} is accepted") };
+            assert!(why.contains("no answer of Loki"), "{why}");
         }
     }
 }

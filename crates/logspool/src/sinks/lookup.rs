@@ -59,6 +59,15 @@ pub fn open(definition: &SinkDefinition) -> io::Result<Box<dyn Sink>> {
     (row.open)(definition)
 }
 
+/// Refuses a definition with which no sink can work here. Opens nothing.
+///
+/// # Errors
+///
+/// The reason, with the destination.
+pub fn check(definition: &SinkDefinition) -> io::Result<()> {
+    row(definition.kind).map_or(Ok(()), |row| (row.check)(definition))
+}
+
 /// The destination of a definition.
 pub fn place(definition: &SinkDefinition) -> Place {
     row(definition.kind).ok().and_then(|row| (row.place)(definition)).unwrap_or(Place::Nowhere)

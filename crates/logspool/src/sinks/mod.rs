@@ -41,9 +41,13 @@ mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
 pub use group::{GroupChanges, GroupMember, GroupSink, MemberState};
-pub use lookup::{define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits, written_place};
+pub use lookup::{
+    check, define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits, written_place,
+};
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
+#[cfg(feature = "sqlite")]
+pub use sqlite::keep_apart as keep_sqlite_apart;
 
 /// Declares the module of each sink, and adds its row to the table.
 macro_rules! sinks {

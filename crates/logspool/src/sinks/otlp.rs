@@ -12,6 +12,7 @@ use std::io;
 use std::time::Duration;
 
 use prost::Message;
+use serde_json::{Map, Value};
 
 use super::http::shapes::PairList;
 use super::http::{
@@ -24,7 +25,7 @@ use crate::sink::Sink;
 use convert::{attribute, log_record};
 use logspool_record::definition::Descriptor;
 use proto::{
-    AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, Resource, ResourceLogs, ScopeLogs,
+    AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, PartialSuccess, Resource, ResourceLogs, ScopeLogs,
 };
 
 const PATH: &str = "/v1/logs";
@@ -113,10 +114,8 @@ impl HttpFormat for OtlpOptions {
     }
 
     fn judge(&self, answer: &HttpAnswer, records: usize) -> BatchVerdict {
-        // Some receivers answer in JSON, or with a text. The status then says all.
-        let Some(partial) = ExportResponse::decode(&answer.body[..]).ok().and_then(|response| response.partial_success)
-        else {
-            return BatchVerdict::Accepted;
+        let Some(partial) = partial_success(answer) else {
+            return BatchVerdict::Unreadable(answer.of_another_kind("OTLP"));
         };
         let rejected = usize::try_from(partial.rejected_log_records).unwrap_or(0).min(records);
         if rejected == 0 {
@@ -127,6 +126,32 @@ impl HttpFormat for OtlpOptions {
         let why = format!("the receiver rejects {rejected} of {records} records: {}", partial.error_message);
         BatchVerdict::Each((0..records).map(outcome).collect(), why.chars().take(400).collect())
     }
+}
+
+/// What an answer with a status of success says about rejected records. `None`: it is no answer of OTLP.
+///
+/// An empty body is the answer in protobuf without any rejected record. JSON is read whether or not the answer names
+/// it, since protobuf cannot begin with a brace.
+fn partial_success(answer: &HttpAnswer) -> Option<PartialSuccess> {
+    if answer.body.is_empty() {
+        return (!answer.is_of_type("html")).then(PartialSuccess::default);
+    }
+    if let Ok(object) = serde_json::from_slice::<Map<String, Value>>(&answer.body) {
+        let given = ["partialSuccess", "partial_success"].iter().find_map(|name| object.get(*name));
+        let part = |names: [&str; 2]| names.iter().find_map(|name| given?.get(name));
+        // JSON in the form of protobuf has numbers of 64 bits as text.
+        let rejected = part(["rejectedLogRecords", "rejected_log_records"]).map_or(Some(0), |number| {
+            number.as_i64().or_else(|| number.as_str()?.parse().ok())
+        });
+        let message = part(["errorMessage", "error_message"]).and_then(Value::as_str).unwrap_or_default();
+        return rejected.map(|rejected_log_records| PartialSuccess {
+            rejected_log_records,
+            error_message: message.to_owned(),
+        });
+    }
+    let may_be_protobuf = answer.content_type.is_none() || answer.is_of_type("protobuf");
+    let response = ExportResponse::decode(&answer.body[..]).ok().filter(|_| may_be_protobuf)?;
+    Some(response.partial_success.unwrap_or_default())
 }
 
 impl OtlpOptions {
@@ -150,7 +175,6 @@ impl OtlpOptions {
 mod tests {
     use super::*;
     use crate::sinks::parts::tests::entry;
-    use proto::PartialSuccess;
 
     fn options() -> OtlpOptions {
         OtlpOptions::samples("/sample", -1).remove(0)
@@ -182,20 +206,59 @@ mod tests {
         assert_eq!(expected[..], request.resource_logs[0].resource.clone().unwrap().attributes);
     }
 
+    fn judge(kind: &str, body: &[u8]) -> BatchVerdict {
+        let content_type = (!kind.is_empty()).then(|| kind.to_owned());
+        let answer = HttpAnswer { status: 200, retry_after: None, location: None, content_type, body: body.to_vec() };
+        options().judge(&answer, 3)
+    }
+
     #[test]
     fn rejected_records_are_counted() {
-        let judge =
-            |body: Vec<u8>| options().judge(&HttpAnswer { status: 200, retry_after: None, location: None, body }, 3);
         let partial = |rejected_log_records| {
             let error_message = "too old".to_owned();
             ExportResponse { partial_success: Some(PartialSuccess { rejected_log_records, error_message }) }
                 .encode_to_vec()
         };
-        for body in [Vec::new(), b"{}".to_vec(), partial(0), partial(-1)] {
-            assert_eq!(BatchVerdict::Accepted, judge(body));
+        let (json, protobuf) = ("application/json", "application/x-protobuf");
+        let full = |name: &str| format!(r#"{{"{name}":{{"rejectedLogRecords":"2","errorMessage":"too old"}}}}"#);
+        let number = br#"{"partialSuccess":{"rejectedLogRecords":2,"errorMessage":"too old"}}"#;
+        for (kind, body) in [
+            ("", Vec::new()),
+            (protobuf, Vec::new()),
+            (protobuf, partial(0)),
+            (protobuf, partial(-1)),
+            (json, b"{}".to_vec()),
+            ("", b"{}".to_vec()),
+            (json, br#"{"partialSuccess":{}}"#.to_vec()),
+            (json, br#"{"partialSuccess":{"errorMessage":"a warning"}}"#.to_vec()),
+        ] {
+            assert_eq!(BatchVerdict::Accepted, judge(kind, &body), "{kind} {body:?}");
         }
-        let BatchVerdict::Each(outcomes, why) = judge(partial(2)) else { panic!("two are rejected") };
-        assert_eq!([RecordOutcome::Refused, RecordOutcome::Refused, RecordOutcome::Accepted], *outcomes);
-        assert_eq!("the receiver rejects 2 of 3 records: too old", why);
+        for (kind, body) in [
+            (protobuf, partial(2)),
+            (json, full("partialSuccess").into_bytes()),
+            (json, full("partial_success").into_bytes()),
+            (json, number.to_vec()),
+        ] {
+            let BatchVerdict::Each(outcomes, why) = judge(kind, &body) else { panic!("two are rejected: {body:?}") };
+            assert_eq!([RecordOutcome::Refused, RecordOutcome::Refused, RecordOutcome::Accepted], *outcomes);
+            assert_eq!("the receiver rejects 2 of 3 records: too old", why);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_is_not_of_this_interface_accepts_nothing() {
+        let page = b"<html><form action=login>";
+        for (kind, body) in [
+            ("text/html", &page[..]),
+            ("text/html", b""),
+            ("", page),
+            ("text/plain", b"please log in"),
+            ("application/json", b"[]"),
+            ("application/json", br#"{"partialSuccess":{"rejectedLogRecords":"many"}}"#),
+        ] {
+            let BatchVerdict::Unreadable(why) = judge(kind, body) else { panic!("{kind} {body:?} is accepted") };
+            assert!(why.contains("(fix: address, "), "{why}");
+        }
     }
 }

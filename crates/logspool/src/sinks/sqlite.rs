@@ -7,14 +7,20 @@
 //! between the commit and the note of the queue, a recoverer writes the same records again, and the sink skips those
 //! that are in the table. So each record is stored once.
 //!
+//! SQLite runs on a thread that has a table of descriptors of its own (`sqlite/thread.rs`), so a program may read the
+//! database with another copy of SQLite. Each transaction checks that the database is still at its path
+//! (`sqlite/files.rs`).
+//!
 //! With `synchronous = "normal"` a commit survives the end of the program, and [`Sink::sync`] syncs the log of the
 //! database. With `"full"` SQLite syncs it with each commit.
 
 mod database;
+mod files;
 mod progress;
 mod sync_mode;
 #[cfg(test)]
 mod tests;
+mod thread;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -23,9 +29,13 @@ use std::time::{Duration, Instant};
 
 use super::{Place, SinkInput, SinkOptions, Traits};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, SyncError};
-use database::{Database, DatabaseError};
+use database::{Batch, Database, DatabaseError, Refusals};
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_record::definition::Descriptor;
+use progress::BatchPlace;
 use sync_mode::SyncMode;
+use thread::Seat;
+pub use thread::keep_apart;
 
 crate::options! {
     /// Writes records to the table `records` of a SQLite database.
@@ -47,8 +57,26 @@ impl SinkOptions for SqliteOptions {
     const TRAITS: Traits = Traits { takes: SinkInput::Entries, is_shared: false, ..Traits::FILE };
 
     fn open(&self, _: Descriptor) -> io::Result<Box<dyn Sink>> {
-        check(Path::new(&self.path))?;
+        self.check()?;
         Ok(Box::new(SqliteSink::of(self.clone())))
+    }
+
+    /// Does not open the file: closing it would release the locks that the program has on it.
+    fn check(&self) -> io::Result<()> {
+        let path = &self.path;
+        match fs::metadata(path) {
+            Ok(status) if !status.is_file() => {
+                let kind = if status.is_dir() { ErrorKind::IsADirectory } else { ErrorKind::InvalidInput };
+                return Err(io::Error::new(kind, format!("{path} cannot be a database: it is not a regular file")));
+            }
+            _ => {}
+        }
+        if !thread::is_refused() {
+            return Ok(());
+        }
+        let why = "this environment refuses close_range and unshare, which the sink needs (fix: let the container's \
+                   filter allow close_range)";
+        Err(io::Error::new(ErrorKind::Unsupported, format!("{path} cannot be written: {why}")))
     }
 
     fn place(&self) -> Place {
@@ -67,92 +95,155 @@ impl SinkOptions for SqliteOptions {
     }
 }
 
-/// Refuses a path that can be no database. Does not open the file: closing it would release the locks that another sink
-/// of this process has on it.
-fn check(path: &Path) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(status) if !status.is_file() => Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")),
-        _ => Ok(()),
-    }
-}
-
 /// The sink; see the module documentation.
 #[derive(Debug)]
 pub struct SqliteSink {
     options: SqliteOptions,
-    database: Option<Database>,
+    seat: Option<Seat>,
     origin: Option<Origin>,
     /// The chunk that is written, and the number of its bytes before the lines of a write.
     batch: u64,
     base: u64,
+    /// Number of records in one transaction. Small while the database refuses a transaction because of one of them.
+    most_records: usize,
     /// Since when another program locks the database.
     busy_since: Option<Instant>,
+    refused: [u32; LEVEL_CLASSES],
+    trouble: Option<io::Error>,
 }
 
 impl SqliteSink {
     fn of(options: SqliteOptions) -> Self {
-        Self { options, database: None, origin: None, batch: 0, base: 0, busy_since: None }
+        Self {
+            options,
+            seat: None,
+            origin: None,
+            batch: 0,
+            base: 0,
+            most_records: usize::MAX,
+            busy_since: None,
+            refused: Default::default(),
+            trouble: None,
+        }
     }
 
-    fn store(&mut self, lines: &Lines<'_>) -> Result<(), DatabaseError> {
-        if self.database.as_ref().is_some_and(|database| !database.is_own()) {
-            // A fork copied it. SQLite forbids any use in the child, even to close it.
-            std::mem::forget(self.database.take());
-        }
-        let database = match &mut self.database {
-            Some(database) => database,
-            none => {
-                let SqliteOptions { path, synchronous, keep_days, .. } = &self.options;
-                none.insert(Database::open(Path::new(path), *synchronous, *keep_days)?)
-            }
+    /// The seat, taken if there is none.
+    fn seat(&mut self) -> io::Result<&Seat> {
+        let seat = match self.seat.take() {
+            // A fork copied it. SQLite forbids any use in the child.
+            Some(seat) if !seat.is_own() => Seat::take()?,
+            Some(seat) => seat,
+            None => Seat::take()?,
         };
-        let place = self.origin.as_ref().map(|origin| progress::BatchPlace {
+        Ok(self.seat.insert(seat))
+    }
+
+    /// Stores the first `count` records of `lines`.
+    fn store(&mut self, lines: &Lines<'_>, count: usize) -> Result<Refusals, DatabaseError> {
+        let place = self.origin.as_ref().map(|origin| BatchPlace {
             segment: origin.uuid,
             sink: origin.sink,
             batch: self.batch,
             base: self.base,
         });
-        database.store(lines, place)
+        let marks = lines.marks[..count].to_vec();
+        let length = marks.last().map_or(0, |mark| mark.end as usize - lines.before);
+        let batch = Batch { bytes: lines.bytes[..length].to_vec(), marks, before: lines.before, place };
+        let SqliteOptions { path, synchronous, keep_days, .. } = self.options.clone();
+        let stored = self.seat().map_err(DatabaseError::Other)?.run(move |database| {
+            let open = match database {
+                Some(open) => open,
+                None => database.insert(Database::open(Path::new(&path), synchronous, keep_days)?),
+            };
+            let stored = open.store(&batch);
+            match &stored {
+                Ok(_) | Err(DatabaseError::Busy(_) | DatabaseError::Refused(_)) => return stored,
+                Err(DatabaseError::Moved) => match open.leave() {
+                    Err(DatabaseError::Busy(error)) => return Err(DatabaseError::Busy(error)),
+                    Ok(()) | Err(_) => {}
+                },
+                Err(DatabaseError::Other(_)) => {}
+            }
+            // The next try opens it again: the file may have been replaced.
+            *database = None;
+            stored
+        });
+        stored.map_err(DatabaseError::Other)?
     }
 
-    /// The error for the writer of the sink.
-    fn failure(&mut self, error: DatabaseError) -> SinkError {
-        match error {
-            DatabaseError::Busy(error) => {
-                let since = *self.busy_since.get_or_insert_with(Instant::now);
-                if since.elapsed() < self.options.busy_timeout {
-                    return SinkError::Retry(ErrorKind::WouldBlock.into());
-                }
-                SinkError::Retry(error)
-            }
-            DatabaseError::Other(error) => {
-                // The next try opens it again: the file may have been replaced.
-                self.database = None;
-                SinkError::Retry(error)
-            }
+    /// Notes a record that the database refuses.
+    fn refuse(&mut self, refusals: Refusals) {
+        for (count, more) in self.refused.iter_mut().zip(refusals.counts) {
+            *count += more;
         }
+        self.trouble = refusals.why.or(self.trouble.take());
     }
+
+    /// The error for the writer of the sink, if another program has locked the database.
+    fn wait(&mut self, error: io::Error) -> SinkError {
+        let since = *self.busy_since.get_or_insert_with(Instant::now);
+        let is_early = since.elapsed() < self.options.busy_timeout;
+        SinkError::Retry(if is_early { ErrorKind::WouldBlock.into() } else { error })
+    }
+}
+
+fn moved() -> io::Error {
+    io::Error::other("the database was removed or replaced; from here on the records are in the one at its path")
 }
 
 impl Sink for SqliteSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        match self.store(&lines) {
-            Ok(()) => {
-                self.busy_since = None;
-                Ok(lines.bytes.len())
+        let mut count = lines.marks.len().min(self.most_records);
+        let mut has_moved = false;
+        loop {
+            match self.store(&lines, count) {
+                Ok(refusals) => {
+                    self.refuse(refusals);
+                    break;
+                }
+                Err(DatabaseError::Busy(error)) => return Err(self.wait(error)),
+                // The same write goes to the database that is at the path now.
+                Err(DatabaseError::Moved) if !has_moved => has_moved = true,
+                Err(DatabaseError::Moved) => return Err(SinkError::Retry(moved())),
+                // All of them are tried in smaller transactions, until the bad record is alone.
+                Err(DatabaseError::Refused(_)) if count > 1 => count /= 2,
+                Err(DatabaseError::Refused(why)) => {
+                    let mut refusals = Refusals::default();
+                    refusals.add(lines.marks[0], why);
+                    self.refuse(refusals);
+                    break;
+                }
+                Err(DatabaseError::Other(error)) => return Err(SinkError::Retry(error)),
             }
-            Err(error) => Err(self.failure(error)),
         }
+        if has_moved {
+            self.trouble = Some(moved());
+        }
+        self.busy_since = None;
+        self.most_records = if count == lines.marks.len() { usize::MAX } else { count.saturating_mul(2) };
+        Ok(lines.marks[..count].last().map_or(lines.bytes.len(), |mark| mark.end as usize - lines.before))
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {
         // With `full`, each commit was synced.
-        match &self.database {
-            Some(database) if self.options.synchronous == SyncMode::Normal => {
-                database.sync().map_err(|error| SyncError { error, is_final: false })
-            }
-            _ => Ok(()),
+        if self.options.synchronous == SyncMode::Full {
+            return Ok(());
         }
+        files::sync(Path::new(&self.options.path)).map_err(|error| SyncError { error, is_final: false })
+    }
+
+    fn leave(&mut self) {
+        if let Some(seat) = self.seat.take() {
+            let _ = seat.run(|database| database.take().map(Database::close_soon));
+        }
+    }
+
+    fn take_refused(&mut self) -> [u32; LEVEL_CLASSES] {
+        std::mem::take(&mut self.refused)
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
     }
 
     fn shared(&mut self) -> Option<&mut dyn SharedLog> {

@@ -43,6 +43,8 @@ enum WriterAction {
     Rest,
     /// Let the sink follow changes of its group.
     Regroup,
+    /// Tell the sink that the thread is about to end.
+    Leave,
 }
 
 impl Outlet {
@@ -136,7 +138,9 @@ impl Outlet {
 
     fn write_chunks(&self, mut sink: Option<&mut Box<dyn Sink>>) {
         let mut rests = sink.is_some() && self.is_lent;
-        while let Some(action) = self.next_action(rests) {
+        let mut is_open = sink.is_some();
+        while let Some(action) = self.next_action(rests, is_open) {
+            is_open = sink.is_some() && !matches!(action, WriterAction::Leave);
             match (&mut sink, action) {
                 (Some(sink), WriterAction::Write(chunk, written)) => {
                     self.write_chunk(sink.as_mut(), &chunk, written);
@@ -146,16 +150,20 @@ impl Outlet {
                 (Some(sink), WriterAction::Sync) => self.sync(sink.as_mut()),
                 (Some(sink), WriterAction::Rest) => rests = sink.release_closed_descriptors(),
                 (Some(sink), WriterAction::Regroup) => sink.follow_members(),
+                (Some(sink), WriterAction::Leave) => sink.leave(),
                 (None, _) => self.abandon(DropReason::SinkClosed),
             }
         }
     }
 
     /// Waits for the oldest chunk, for a due sync, or for [`IDLE_CHECK_INTERVAL`] if `rests`. `None` means that the
-    /// thread must leave; it is already marked as gone.
-    fn next_action(&self, rests: bool) -> Option<WriterAction> {
+    /// thread must leave; it is already marked as gone. If the sink `is_open`, it is told first.
+    fn next_action(&self, rests: bool, is_open: bool) -> Option<WriterAction> {
         let mut state = self.lock();
         loop {
+            if state.leave && is_open {
+                return Some(WriterAction::Leave);
+            }
             if state.leave || self.is_done(&state) {
                 self.mark_thread_gone(&mut state);
                 return None;
@@ -231,14 +239,15 @@ impl Outlet {
                     written += count;
                     self.rotation_count.store(sink.rotation_count(), Ordering::Relaxed);
                     self.meters.cut_records.store(sink.cut_count(), Ordering::Relaxed);
-                    if let Some(error) = sink.trouble() {
-                        self.note(&error);
-                    }
                     let since = self.writing_since.swap(0, Ordering::Relaxed);
                     let seconds = monotonic_ns().saturating_sub(since) as f64 / 1e9;
                     self.meters.write_seconds.observe(&WRITE_SECONDS, seconds);
                     self.meters.last_write_ns.store(wall_ns() as u64, Ordering::Relaxed);
                     self.error_number.store(0, Ordering::Relaxed);
+                    // The write ends an earlier error, but not one that came with it.
+                    if let Some(error) = sink.trouble() {
+                        self.note(&error);
+                    }
                     self.head().offset.store(written as u64, Ordering::Relaxed);
                     self.head().bytes_written.fetch_add(count as u64, Ordering::Relaxed);
                     pause = FIRST_PAUSE;
@@ -274,7 +283,7 @@ impl Outlet {
                 }
             }
         }
-        self.finish(written, None);
+        self.finish_except(written, None, sink.take_refused());
     }
 
     /// Notes that the first `bytes` of `lines` are given up, because their member of the group is finished.
@@ -302,17 +311,13 @@ impl Outlet {
         self.head().errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits for `pause` between two tries. Returns false if the thread must leave or the queue was abandoned.
+    /// Waits for `pause` between two tries, also if more is queued meanwhile. Returns false if the thread must leave or
+    /// the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
-        let state = self.lock();
-        if state.leave || state.dead {
-            return false;
-        }
-        if !pause.is_zero() {
-            let (state, _) = self.changed.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
-            return !state.leave && !state.dead;
-        }
-        true
+        let stays = |state: &mut OutletState| !state.leave && !state.dead;
+        let waited = self.changed.wait_timeout_while(self.lock(), pause, stays);
+        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        stays(&mut state)
     }
 
     /// Removes the oldest entry. Its first `written` bytes are written; its other records are dropped for `reason`.
@@ -385,5 +390,59 @@ impl Outlet {
         if self.notify.load(Ordering::Relaxed) {
             logspool_lanes::queue::producer::wake_collector(&self.segment.header().sleeping);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+    use std::time::Instant;
+
+    use logspool_lanes::segment::Segment;
+    use logspool_record::definition::Descriptor;
+
+    use super::*;
+    use crate::overflow::Budget;
+    use crate::sink::Mark;
+    use crate::sinks::{NullOptions, SinkOptions};
+
+    /// A sink whose destination is away. It counts the tries.
+    struct Away(Arc<AtomicU64>);
+
+    impl Sink for Away {
+        fn write(&mut self, _: Lines<'_>) -> Result<usize, SinkError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            Err(SinkError::Retry(std::io::Error::from_raw_os_error(libc::ECONNREFUSED)))
+        }
+    }
+
+    #[test]
+    fn a_new_chunk_does_not_end_the_pause_of_a_sink_that_is_away() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let tries = Arc::new(AtomicU64::new(0));
+        let definition = NullOptions {}.define(Descriptor::Open);
+        let budget = Arc::new(Budget::new(1 << 20));
+        let outlet = Outlet::new(1, definition, None, Box::new(Away(tries.clone())), segment, budget);
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            scope.spawn(|| outlet.run(|| ()));
+            for batch in 1..=200 {
+                let marks = vec![Mark { end: 2, level: 20, class: 2, member: 0, seconds: 0 }];
+                outlet.push(
+                    Chunk { batch, bytes: b"x\n".to_vec(), marks, counts: [0, 0, 1, 0, 0, 0], member: 0 },
+                    0,
+                    0,
+                );
+                let pushed = Instant::now();
+                while pushed.elapsed() < Duration::from_micros(200) {
+                    std::thread::yield_now();
+                }
+            }
+            outlet.ask_to_leave();
+        });
+
+        let most = begun.elapsed().as_nanos() / FIRST_PAUSE.as_nanos() + 2;
+        let tries = tries.load(Ordering::Relaxed);
+        assert!(u128::from(tries) <= most, "{tries} tries in {:?}", begun.elapsed());
     }
 }

@@ -15,6 +15,8 @@ pub struct HttpAnswer {
     pub retry_after: Option<Duration>,
     /// Where the receiver redirects to.
     pub location: Option<String>,
+    /// Type of the body, in small letters and without parameters.
+    pub content_type: Option<String>,
     /// The body, or its beginning.
     pub body: Vec<u8>,
 }
@@ -47,12 +49,26 @@ impl HttpAnswer {
             407 => self.again("a proxy wants a name and a secret (fix: the variables of the proxy)"),
             408 | 425 | 429 | 500..=599 => self.again("it cannot take records now"),
             413 => AnswerVerdict::Halve(self.error("the request is too long (fix: batch_bytes)")),
-            _ => AnswerVerdict::Halve(self.error("it refuses the request")),
+            // Only these two can be about what a record contains.
+            400 | 422 => AnswerVerdict::Halve(self.error("it refuses the request")),
+            _ => self.again("it refuses every request (fix: what it names, or address)"),
         }
     }
 
     fn again(&self, why: &str) -> AnswerVerdict {
         AnswerVerdict::Again(self.error(why))
+    }
+
+    /// Whether the body is of a type that ends like this: `json` is also the end of `application/problem+json`.
+    pub fn is_of_type(&self, end: &str) -> bool {
+        self.content_type.as_deref().is_some_and(|kind| kind.ends_with(end))
+    }
+
+    /// The reason why an answer with a status of success is not of the interface, as a login page of a proxy.
+    pub fn of_another_kind(&self, receiver: &str) -> String {
+        let kind = self.content_type.as_deref().unwrap_or("no content type");
+        self.error(&format!("this is no answer of {receiver}, but {kind} (fix: address, or the proxy in between)"))
+            .to_string()
     }
 
     /// An error with the status, a reason, and the beginning of the body.
@@ -75,7 +91,13 @@ mod tests {
     #[test]
     fn each_status_says_what_to_do_next() {
         let verdict = |status| {
-            let answer = HttpAnswer { status, retry_after: None, location: None, body: b"be\ncause".to_vec() };
+            let answer = HttpAnswer {
+                status,
+                retry_after: None,
+                location: None,
+                content_type: None,
+                body: b"be\ncause".to_vec(),
+            };
             match answer.verdict() {
                 AnswerVerdict::Accepted => "accepted".to_owned(),
                 AnswerVerdict::Again(error) => format!("again: {error}"),
@@ -91,10 +113,10 @@ mod tests {
                 verdict(status)
             );
         }
-        for status in [301, 308, 401, 403, 404, 405, 407] {
+        for status in [301, 308, 401, 402, 403, 404, 405, 406, 407, 409, 410, 414, 415, 421, 426, 428, 431, 451, 499] {
             assert!(verdict(status).starts_with("again: ") && verdict(status).contains("(fix: "), "{status}");
         }
-        for status in [400, 409, 413, 422] {
+        for status in [400, 413, 422] {
             assert!(verdict(status).starts_with("halve: "), "{status}");
         }
     }

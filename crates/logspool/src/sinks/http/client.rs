@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use ureq::Agent;
 use ureq::http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
@@ -88,9 +89,18 @@ impl HttpClient {
             // A date instead of seconds is not read: the usual pause applies.
             retry_after: text(RETRY_AFTER).and_then(|text| text.trim().parse().ok()).map(Duration::from_secs),
             location: text(LOCATION).map(str::to_owned),
+            content_type: text(CONTENT_TYPE)
+                .map(|text| text.split(';').next().unwrap_or_default().trim().to_lowercase()),
             body: Vec::new(),
         };
-        let read = response.body_mut().as_reader().take(answer_bytes).read_to_end(&mut answer.body);
+        // A receiver or proxy that compresses without being asked.
+        let is_packed = text(CONTENT_ENCODING).is_some_and(|text| text.trim().eq_ignore_ascii_case("gzip"));
+        let reader = response.body_mut().as_reader();
+        let read = if is_packed {
+            GzDecoder::new(reader).take(answer_bytes).read_to_end(&mut answer.body)
+        } else {
+            reader.take(answer_bytes).read_to_end(&mut answer.body)
+        };
         match read {
             // The status says enough if the request failed.
             Err(error) if answer.status < 300 => Err(self.explain(error.into())),

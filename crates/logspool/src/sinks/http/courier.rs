@@ -12,6 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::answer::AnswerVerdict;
@@ -61,8 +62,8 @@ pub struct HttpSink {
     parcel: Parcel,
     pending: Option<PendingRequest>,
     refused: Vec<(u64, u16)>,
-    /// Number of records that were refused in writes.
-    refused_in_writes: u64,
+    /// Number of records that were refused in writes, by level class.
+    refused_in_writes: [u32; LEVEL_CLASSES],
     /// When the next request may be sent, and the length of the pause after a failure of that request.
     next_try: Instant,
     pause: Duration,
@@ -94,7 +95,7 @@ impl HttpSink {
             parcel: Parcel::default(),
             pending: None,
             refused: Vec::new(),
-            refused_in_writes: 0,
+            refused_in_writes: Default::default(),
             next_try: now,
             pause: FIRST_PAUSE,
         })
@@ -144,6 +145,8 @@ impl HttpSink {
                     self.settle(outcome);
                     if outcomes.contains(&RecordOutcome::Again) {
                         self.rest(answer.retry_after);
+                    } else {
+                        self.pause = FIRST_PAUSE;
                     }
                     Err(io::Error::other(why))
                 }
@@ -300,7 +303,7 @@ impl Sink for HttpSink {
         let give_up = Instant::now() + LOCKSTEP_LIMIT;
         loop {
             let carried = self.carry(Pace::Hurry);
-            self.refused_in_writes += carried.refused.len() as u64;
+            carried.refused.iter().for_each(|record| self.refused_in_writes[usize::from(record.class)] += 1);
             if carried.arrived > 0 {
                 return Ok(lines.bytes.len());
             }
@@ -320,7 +323,7 @@ impl Sink for HttpSink {
         }
     }
 
-    fn take_refused(&mut self) -> u64 {
+    fn take_refused(&mut self) -> [u32; LEVEL_CLASSES] {
         std::mem::take(&mut self.refused_in_writes)
     }
 

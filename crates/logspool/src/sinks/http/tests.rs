@@ -255,7 +255,7 @@ fn a_write_goes_on_after_a_refused_record_and_counts_it() {
         }
     };
 
-    assert_eq!((bytes.len(), 1, 0), (count, sink.take_refused(), sink.take_refused()));
+    assert_eq!((bytes.len(), [0, 0, 1, 0, 0, 0], [0; 6]), (count, sink.take_refused(), sink.take_refused()));
     let accepted = seen(&requests, 20, |request| !request.body.contains("<3>"));
     assert_eq!((0, 19), (accepted[3], accepted.iter().sum::<usize>()));
 }
@@ -280,7 +280,9 @@ fn a_request_that_is_too_long_is_halved_and_a_record_that_is_too_long_is_refused
 
 #[test]
 fn an_address_that_needs_a_mend_keeps_the_records_and_names_it() {
-    for (status, mend) in [(401, "token"), (403, "rights"), (404, "fix: address"), (302, "http://127.0.0.2/x")] {
+    let others = [402, 406, 409, 410, 415, 426, 431, 451].map(|status| (status, "refuses every request (fix: "));
+    let known = [(401, "token"), (403, "rights"), (404, "fix: address"), (302, "http://127.0.0.2/x")];
+    for (status, mend) in known.into_iter().chain(others) {
         let (address, requests) = receiver(move |_, count| match count {
             0 => Reply::Answer(status, "Location: http://127.0.0.2/x\r\n", String::new()),
             _ => ok(),
@@ -294,6 +296,41 @@ fn an_address_that_needs_a_mend_keeps_the_records_and_names_it() {
         assert!(refused.is_empty());
         assert_eq!(vec![2; 2], seen(&requests, 2, |_| true));
     }
+}
+
+#[test]
+fn a_login_page_with_a_status_of_success_is_no_acknowledgement() {
+    for kind in ["loki", "otlp", "elasticsearch"] {
+        let (address, requests) = receiver(|_, count| match count {
+            0 => Reply::Answer(200, "Content-Type: text/html; charset=utf-8\r\n", "<html>log in".to_owned()),
+            _ => ok(),
+        });
+        let mut sink = sink(kind, &[("address", &address)]);
+        let courier = sink.courier().unwrap();
+        take(courier, &messages(2));
+        let (errors, refused) = carry(courier, 1);
+
+        assert!(errors[0].contains("text/html (fix: address") && errors[0].contains("<html>log in"), "{errors:?}");
+        assert!(refused.is_empty());
+        assert_eq!(vec![2; 2], seen(&requests, 2, |_| true));
+    }
+}
+
+#[test]
+fn a_compressed_answer_is_read() {
+    let (address, requests) = receiver(|_, _| {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packed.write_all(b"{\"errors\":false}").unwrap();
+        let body = packed.finish().unwrap();
+        let head = format!("HTTP/1.1 200 x\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
+        Reply::Cut(Box::leak([head.as_bytes(), &body].concat().into_boxed_slice()))
+    });
+    let mut sink = sink("elasticsearch", &[("address", &address)]);
+    let courier = sink.courier().unwrap();
+    take(courier, &messages(2));
+
+    assert_eq!((Vec::new(), Vec::new()), carry(courier, 1));
+    assert_eq!(vec![1; 2], seen(&requests, 2, |_| true));
 }
 
 #[test]

@@ -1,19 +1,23 @@
 //! The open database: its tables, one transaction for each write, and its errors.
 
-use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior, params};
 
+use super::files::DatabaseFiles;
 use super::progress::{self, BatchPlace};
 use super::sync_mode::SyncMode;
-use crate::sink::Lines;
+use crate::sink::Mark;
 use crate::sinks::parts::RecordParts;
 
 /// How long one call of SQLite waits for a lock. Then the writer of the sink checks whether it has a new order.
-const LOCK_WAIT: Duration = Duration::from_millis(50);
+///
+/// Chosen: half the time that a fork waits for the native threads.
+const LOCK_WAIT: Duration = Duration::from_millis(25);
 
 /// How often old records are removed, and how many at once. Chosen: a removal delays a write by some milliseconds.
 const REMOVAL_INTERVAL: Duration = Duration::from_secs(60);
@@ -46,17 +50,49 @@ const INSERT: &str = "INSERT INTO records
 pub enum DatabaseError {
     /// Another program has locked the database.
     Busy(io::Error),
+    /// The database is not at its path any more: it was removed, or another file has replaced it.
+    Moved,
+    /// A rule of the database refuses one of the records, and it cannot be told which one.
+    Refused(io::Error),
     /// Any other error.
     Other(io::Error),
+}
+
+/// Whole records with their place, copied for the thread of SQLite.
+#[derive(Debug)]
+pub struct Batch {
+    /// The records.
+    pub bytes: Vec<u8>,
+    /// Where each of them ends, counted from the start of the chunk.
+    pub marks: Vec<Mark>,
+    /// Number of bytes of the chunk before `bytes`.
+    pub before: usize,
+    /// Their place among all records of the process.
+    pub place: Option<BatchPlace>,
+}
+
+/// The records of a write that a rule of the database refuses: a constraint, or a trigger.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    /// Number of them by level class.
+    pub counts: [u32; LEVEL_CLASSES],
+    /// The reason for the last one.
+    pub why: Option<io::Error>,
+}
+
+impl Refusals {
+    /// Adds a record.
+    pub fn add(&mut self, mark: Mark, why: io::Error) {
+        self.counts[usize::from(mark.class)] += 1;
+        self.why = Some(why);
+    }
 }
 
 /// An open database.
 #[derive(Debug)]
 pub struct Database {
     connection: Connection,
-    path: PathBuf,
-    /// The process that opened it.
-    process: u32,
+    files: DatabaseFiles,
     keep_days: Option<u32>,
     removed_at: Option<Instant>,
 }
@@ -79,13 +115,8 @@ impl Database {
         connection.execute_batch(SCHEMA)?;
         connection.execute_batch(progress::SCHEMA)?;
         progress::forget_old(&connection)?;
-        let process = std::process::id();
-        Ok(Self { connection, path: path.to_owned(), process, keep_days, removed_at: None })
-    }
-
-    /// Whether this process opened it. Otherwise a fork copied it.
-    pub fn is_own(&self) -> bool {
-        self.process == std::process::id()
+        let files = DatabaseFiles::of(&connection, path);
+        Ok(Self { connection, files, keep_days, removed_at: None })
     }
 
     /// Limits the size of the database, as a full disk does.
@@ -94,24 +125,43 @@ impl Database {
         self.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).unwrap();
     }
 
-    /// Stores all records of `lines`, except those that an earlier write of the same place has stored.
+    /// Stores all records of `batch`, except those that an earlier write of the same place has stored, and those that
+    /// the database refuses.
     ///
     /// # Errors
     ///
-    /// The database is locked, full, or cannot be used.
-    pub fn store(&mut self, lines: &Lines<'_>, place: Option<BatchPlace>) -> Result<(), DatabaseError> {
+    /// The database is locked, full, moved away, or cannot be used.
+    pub fn store(&mut self, batch: &Batch) -> Result<Refusals, DatabaseError> {
+        if !self.files.are_in_place(&self.connection) {
+            return Err(DatabaseError::Moved);
+        }
+        let refusals = self.store_in_transaction(batch)?;
+        // If it was moved during the transaction, nobody may find the records.
+        if self.files.are_in_place(&self.connection) { Ok(refusals) } else { Err(DatabaseError::Moved) }
+    }
+
+    fn store_in_transaction(&mut self, batch: &Batch) -> Result<Refusals, DatabaseError> {
         let is_removal_due = self.removed_at.is_none_or(|at| at.elapsed() >= REMOVAL_INTERVAL);
         let keep_days = self.keep_days.filter(|_| is_removal_due);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let place = batch.place;
         let stored = place.map_or(Ok(0), |place| place.stored(&transaction))?;
         let base = place.map_or(0, |place| place.base);
-        let mut from = 0;
-        let mut reached = stored;
-        for mark in lines.marks {
-            let end = mark.end as usize - lines.before;
+        let (mut from, mut reached) = (0, stored);
+        let mut refusals = Refusals::default();
+        for mark in &batch.marks {
+            let end = mark.end as usize - batch.before;
             let end_in_batch = base + u64::from(mark.end);
             if end_in_batch > stored {
-                insert(&transaction, &RecordParts::read(&lines.bytes[from..end]))?;
+                match insert(&transaction, &RecordParts::read(&batch.bytes[from..end])) {
+                    Ok(0) => refusals.add(*mark, refusal("a trigger leaves it out")),
+                    Ok(_) => {}
+                    // The statement left nothing behind, so the transaction goes on.
+                    Err(error) if is_refusal(&error) && !transaction.is_autocommit() => {
+                        refusals.add(*mark, refusal(&error.to_string()))
+                    }
+                    Err(error) => return Err(error.into()),
+                }
                 reached = end_in_batch;
             }
             from = end;
@@ -125,30 +175,36 @@ impl Database {
         if removed.is_some_and(|count| count < REMOVED_RECORDS) {
             self.removed_at = Some(Instant::now());
         }
-        Ok(())
+        Ok(refusals)
     }
 
-    /// Makes all commits durable, by a sync of the log and of the folder with the files of the database.
+    /// Ends the use of a database that was moved away. Its place is then free for another one.
     ///
     /// # Errors
     ///
-    /// The error of the system.
-    pub fn sync(&self) -> io::Result<()> {
-        let mut log = self.path.clone().into_os_string();
-        log.push("-wal");
-        // SQLite has no locks on its log, so opening and closing it here releases none.
-        match File::open(log) {
-            Ok(log) => log.sync_data()?,
-            // The last checkpoint, which syncs, has removed it.
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    /// Another program reads it, or it cannot be used.
+    pub fn leave(&mut self) -> Result<(), DatabaseError> {
+        Ok(self.files.leave(&mut self.connection)?)
+    }
+
+    /// Closes the database at once, and leaves its log for the next use.
+    pub fn close_soon(self) {
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 }
 
-fn insert(transaction: &Transaction<'_>, parts: &RecordParts<'_>) -> rusqlite::Result<()> {
+/// Whether the error is about the values of one record.
+fn is_refusal(error: &rusqlite::Error) -> bool {
+    let codes = [ErrorCode::ConstraintViolation, ErrorCode::TypeMismatch, ErrorCode::TooBig];
+    error.sqlite_error_code().is_some_and(|code| codes.contains(&code))
+}
+
+fn refusal(why: &str) -> io::Error {
+    io::Error::other(format!("the database refuses a record: {why} (fix: its constraints and triggers)"))
+}
+
+/// Adds a record, and returns the number of rows that were added.
+fn insert(transaction: &Transaction<'_>, parts: &RecordParts<'_>) -> rusqlite::Result<usize> {
     let time_ns = i64::from(parts.seconds) * 1_000_000_000 + i64::from(parts.nanoseconds);
     let mut fields = serde_json::Map::new();
     for (name, value) in &parts.fields {
@@ -178,8 +234,7 @@ fn insert(transaction: &Transaction<'_>, parts: &RecordParts<'_>) -> rusqlite::R
         thread,
         exception,
         (!fields.is_empty()).then(|| serde_json::Value::Object(fields).to_string()),
-    ])?;
-    Ok(())
+    ])
 }
 
 /// Removes some of the records that are older than `days`. Returns their number.
@@ -197,6 +252,9 @@ fn no_database() -> io::Error {
 impl From<rusqlite::Error> for DatabaseError {
     fn from(error: rusqlite::Error) -> Self {
         let text = |why: String| Self::Other(io::Error::other(why));
+        if is_refusal(&error) {
+            return Self::Refused(refusal(&error.to_string()));
+        }
         match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
                 Self::Busy(io::Error::other("another program locks the database (fix: end its transaction, or wait)"))

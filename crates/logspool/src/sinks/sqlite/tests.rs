@@ -188,7 +188,7 @@ fn a_missing_folder_and_a_full_disk_are_tried_again() {
     let path = folder.path().join("small.sqlite");
     let mut small = super::SqliteSink::of(options(&path, &[]));
     write(&mut small, &chunk(&["one"]), 0).unwrap();
-    small.database.as_ref().unwrap().limit_pages(12);
+    small.seat.as_ref().unwrap().run(|database| database.as_ref().unwrap().limit_pages(12)).unwrap();
     let long = "x".repeat(100_000);
     match write(&mut small, &chunk(&[&long]), 0) {
         Err(SinkError::Retry(error)) => assert_eq!(Some(libc::ENOSPC), error.raw_os_error()),
@@ -196,6 +196,123 @@ fn a_missing_folder_and_a_full_disk_are_tried_again() {
     }
     write(&mut small, &chunk(&[&long]), 0).unwrap();
     assert_eq!(2, rows(&path).len());
+}
+
+#[test]
+fn a_refused_record_is_counted_alone_and_the_rest_is_stored() {
+    let all = ["one", "bad", "two", "three", "bad", "four"];
+    // ABORT undoes the statement, ROLLBACK the transaction, and IGNORE leaves the row out without an error.
+    for action in ["RAISE(ABORT, 'no')", "RAISE(FAIL, 'no')", "RAISE(ROLLBACK, 'no')", "RAISE(IGNORE)"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log.sqlite");
+        let mut sink = sink(&path, &[]);
+        write(sink.as_mut(), &chunk(&["first"]), 0).unwrap();
+        let trigger = format!(
+            "CREATE TRIGGER picky BEFORE INSERT ON records WHEN new.message = 'bad' BEGIN SELECT {action}; END"
+        );
+        execute(&path, &trigger);
+        let records = chunk(&all);
+        let mut written = 0;
+        while written < records.0.len() {
+            let first = records.1.partition_point(|mark| mark.end as usize <= written);
+            written += write(sink.as_mut(), &records, first).unwrap();
+        }
+
+        assert_eq!([0, 0, 2, 0, 0, 0], sink.take_refused(), "{action}");
+        assert!(sink.trouble().unwrap().to_string().contains("refuses a record"), "{action}");
+        assert_eq!(["first", "one", "two", "three", "four"], *rows(&path), "{action}");
+    }
+}
+
+fn execute(path: &Path, sql: &str) {
+    Connection::open(path).unwrap().execute_batch(sql).unwrap();
+}
+
+#[test]
+fn a_database_that_is_removed_or_replaced_gets_the_next_records_at_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.sqlite");
+    let beside = |name: &str| folder.path().join(format!("log.sqlite{name}"));
+    let mut sink = sink(&path, &[]);
+    write(sink.as_mut(), &chunk(&["one"]), 0).unwrap();
+    let moved = folder.path().join("moved.sqlite");
+    std::fs::rename(&path, &moved).unwrap();
+    write(sink.as_mut(), &chunk(&["two"]), 0).unwrap();
+    assert!(sink.trouble().unwrap().to_string().contains("removed or replaced"));
+    assert_eq!((vec!["one".to_owned()], vec!["two".to_owned()]), (rows(&moved), rows(&path)));
+
+    // Without its log, and then with it.
+    std::fs::remove_file(&path).unwrap();
+    write(sink.as_mut(), &chunk(&["three"]), 0).unwrap();
+    assert_eq!(["three"], *rows(&path));
+    for name in ["", "-wal", "-shm"] {
+        std::fs::remove_file(beside(name)).unwrap();
+    }
+    write(sink.as_mut(), &chunk(&["four"]), 0).unwrap();
+    assert_eq!(["four"], *rows(&path));
+
+    std::fs::rename(&moved, &path).unwrap();
+    write(sink.as_mut(), &chunk(&["five"]), 0).unwrap();
+    assert_eq!(["one", "five"], *rows(&path));
+    // A log that is gone takes no record with it.
+    std::fs::remove_file(beside("-wal")).unwrap();
+    write(sink.as_mut(), &chunk(&["six"]), 0).unwrap();
+    assert_eq!(["one", "five", "six"], *rows(&path));
+}
+
+#[test]
+fn a_link_to_a_database_is_synced_and_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, first, second) = (folder.path().join("log"), folder.path().join("a.db"), folder.path().join("b.db"));
+    std::os::unix::fs::symlink(&first, &path).unwrap();
+    let mut sink = sink(&path, &[]);
+    write(sink.as_mut(), &chunk(&["one"]), 0).unwrap();
+    sink.sync().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    std::os::unix::fs::symlink(&second, &path).unwrap();
+    write(sink.as_mut(), &chunk(&["two"]), 0).unwrap();
+
+    assert_eq!((vec!["one".to_owned()], vec!["two".to_owned()]), (rows(&first), rows(&second)));
+}
+
+#[test]
+fn several_sinks_write_to_one_database_and_one_of_them_leaves() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.sqlite");
+    let (mut one, mut two) = (sink(&path, &[]), sink(&path, &[]));
+    for _ in 0..3 {
+        write(one.as_mut(), &chunk(&["one"]), 0).unwrap();
+        write(two.as_mut(), &chunk(&["two"]), 0).unwrap();
+        one.leave();
+    }
+    drop(one);
+    write(two.as_mut(), &chunk(&["two"]), 0).unwrap();
+
+    assert_eq!(["one", "two", "one", "two", "one", "two", "two"], *rows(&path));
+}
+
+#[test]
+fn a_child_of_a_raw_fork_keeps_away_from_the_open_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.sqlite");
+    let mut sink = sink(&path, &[]);
+    write(sink.as_mut(), &chunk(&["one"]), 0).unwrap();
+    // SAFETY: the child uses one sink, and ends by `_exit`. No other thread of this program is needed there.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = match write(sink.as_mut(), &chunk(&["two"]), 0) {
+            Err(SinkError::Retry(error)) => error.to_string().contains("forked while the database was in use"),
+            _ => false,
+        };
+        // SAFETY: no preconditions.
+        unsafe { libc::_exit(i32::from(!refused)) };
+    }
+    let mut status = -1;
+    // SAFETY: a child of ours and a local.
+    unsafe { libc::waitpid(child, &mut status, 0) };
+    write(sink.as_mut(), &chunk(&["three"]), 0).unwrap();
+
+    assert_eq!((0, vec!["one".to_owned(), "three".to_owned()]), (status, rows(&path)));
 }
 
 #[test]
