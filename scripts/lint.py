@@ -86,6 +86,11 @@ def orderings() -> None:
     run([sys.executable, "scripts/check_orderings.py"])
 
 
+def locks() -> None:
+    """Refuse plain locks in the package."""
+    run([sys.executable, "scripts/check_locks.py"])
+
+
 def words() -> None:
     """Refuse comments and pages that are harder to read than before."""
     run([sys.executable, "scripts/check_words.py"])
@@ -99,6 +104,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "names": names,
     "unsafe": unsafe,
     "orderings": orderings,
+    "locks": locks,
     "words": words,
     "clippy": clippy,
     "rustdoc": rustdoc,

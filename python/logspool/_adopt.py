@@ -14,22 +14,21 @@ import logging
 import os
 import stat
 import sys
-import threading
 import types
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from logspool import _logging_globals
+from logspool import _locks, _logging_globals
 from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
 #: new lock.
-lock = threading.RLock()
+lock = _locks.guard()
 
 #: Held while logspool is installed or uninstalled, and taken before `lock`. It is a separate lock, because
 #: `uninstall()` waits for the lock of a handler, whose holder may wait for a plan.
-installing = threading.RLock()
+installing = _locks.guard()
 
 
 class Formatting(NamedTuple):
@@ -108,7 +107,7 @@ def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     if name is not None:
         return f"{name} is replaced on the handler"
     # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
-    if type(handler.lock) is not _Lock and not (handler.lock is None and sys.version_info < (3, 13)):
+    if type(handler.lock) is not _locks.RLOCK and not (handler.lock is None and sys.version_info < (3, 13)):
         return f"its lock is a {type(handler.lock).__qualname__}"
     return None
 
@@ -215,9 +214,6 @@ _HANDLER_CALLED = (
 )
 
 _HANDLER_READ = ("level", "formatter", "filters", "stream", "lock", "baseFilename", "mode", "encoding", "errors")
-
-#: The type of the lock that `createLock` makes.
-_Lock = type(threading.RLock())
 
 #: Known classes, most derived first; `_rotation` has the classes of `logging.handlers`.
 _KNOWN_HANDLERS: tuple[type, ...] = (logging.FileHandler, logging.StreamHandler)

@@ -43,7 +43,8 @@ class bind:
     Fields belong to the call, not to the thread: they follow `await`, and tasks and threads started with a copy of
     the context take them along. Inner blocks add to outer ones and win over them. They appear in JSON output, in
     `%(field)s` of formats, and as attributes of every LogRecord. A value that is no str, int, float, bool, bytes or
-    None is shown by its `str()` at the time of binding. One object may be entered in several threads and tasks.
+    None is shown by its `str()` at the time of binding. One object may be entered in several threads and tasks. A
+    decorated generator has the fields while its own code runs.
 
     Args:
         **values: the fields; a name that LogRecord uses itself is a `ValueError`.
@@ -93,6 +94,37 @@ class bind:
                     return await function(*args, **kwargs)
 
             return bound_coroutine  # type: ignore[return-value]
+        if inspect.isgeneratorfunction(function):
+
+            @functools.wraps(function)
+            def bound_generator(*args: Any, **kwargs: Any) -> Any:
+                return (yield from _BoundGenerator(values, function(*args, **kwargs)))
+
+            return bound_generator  # type: ignore[return-value]
+        if inspect.isasyncgenfunction(function):
+
+            @functools.wraps(function)
+            async def bound_asynchronous(*args: Any, **kwargs: Any) -> Any:
+                generator, context = function(*args, **kwargs), _GeneratorFields(values)
+                step, argument = generator.asend, None
+                try:
+                    while True:
+                        with context:
+                            try:
+                                item = await step(argument)
+                            except StopAsyncIteration:
+                                return
+                        try:
+                            step, argument = generator.asend, (yield item)
+                        except GeneratorExit:
+                            raise
+                        except BaseException as error:
+                            step, argument = generator.athrow, error
+                finally:
+                    with context:
+                        await generator.aclose()
+
+            return bound_asynchronous  # type: ignore[return-value]
 
         @functools.wraps(function)
         def bound(*args: Any, **kwargs: Any) -> Any:
@@ -100,6 +132,59 @@ class bind:
                 return function(*args, **kwargs)
 
         return bound  # type: ignore[return-value]
+
+
+class _GeneratorFields:
+    """The fields of a decorated generator: bound while its code runs, and not while the code that uses it runs.
+
+    Blocks that the generator has entered stay entered until it goes on.
+    """
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self._block: bind | None = block_of(values)
+        self._inside: Any = None
+        self._outside: Any = None
+
+    def __enter__(self) -> None:
+        self._outside = fields.get(), _blocks.get()
+        if self._block is not None:
+            self._block.__enter__()
+            self._block = None
+        else:
+            fields.set(self._inside[0])
+            _blocks.set(self._inside[1])
+
+    def __exit__(self, *_: object) -> None:
+        self._inside = fields.get(), _blocks.get()
+        fields.set(self._outside[0])
+        _blocks.set(self._outside[1])
+
+
+class _BoundGenerator:
+    """What `yield from` drives in place of a decorated generator."""
+
+    def __init__(self, values: dict[str, Any], generator: Any) -> None:
+        self._generator = generator
+        self._context = _GeneratorFields(values)
+
+    def __iter__(self) -> _BoundGenerator:
+        return self
+
+    def __next__(self) -> Any:
+        with self._context:
+            return next(self._generator)
+
+    def send(self, value: Any) -> Any:
+        with self._context:
+            return self._generator.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        with self._context:
+            return self._generator.throw(*error)
+
+    def close(self) -> None:
+        with self._context:
+            self._generator.close()
 
 
 def block_of(values: dict[str, Any]) -> bind:

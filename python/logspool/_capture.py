@@ -16,7 +16,7 @@ import os
 import sys
 import threading
 
-from logspool import _native, _options
+from logspool import _locks, _native, _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -37,7 +37,7 @@ _END_SECONDS = 10.0
 
 _NAMES = {1: "stdout", 2: "stderr"}
 
-_lock = threading.RLock()
+_lock = _locks.guard()
 
 #: Captures of this process by their descriptor.
 _active: dict[int, Capture] = {}
@@ -335,7 +335,6 @@ def _close_all() -> None:
 
 def _forget_in_child() -> None:
     """Give a forked child the original descriptors: the threads of the captures are not in it."""
-    _lock._at_fork_reinit()  # type: ignore[attr-defined]
     for capture in list(_active.values()):
         capture._restore(flush=False)
         os.close(capture._end)

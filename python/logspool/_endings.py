@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from logspool import _adopt, _native
+from logspool import _locks, _native
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -85,18 +85,22 @@ def begin_alone() -> None:
             after_in_parent=_native.after_fork_in_parent,
             after_in_child=_after_fork_in_child,
         )
-        atexit.register(_finish_plans)
+        atexit.register(_finish_plans, _locks.AfterLastExitFunction(_hold_locks))
         _native.register_exit_drain()
     _wrap(os, "_exit", _drain_before)
     for name in ("execv", "execve"):
         _wrap(os, name, _drain_before_exec)
 
 
-def _finish_plans() -> None:
+def _finish_plans(_after_last: object) -> None:
     """Stop making plans in daemon threads: if CPython ended a thread while it makes one, the process would abort."""
     deadline = time.monotonic() + _PLAN_SECONDS
     while _native.begin_end() and time.monotonic() < deadline:
         time.sleep(0.001)
+
+
+def _hold_locks() -> None:
+    _locks.hold_for_the_end(_shutdown_timeout)
 
 
 #: Seconds that threads get to finish making a plan. Chosen: a hundred times longer than this takes on a busy machine.
@@ -116,8 +120,6 @@ def end() -> None:
 
 
 def _after_fork_in_child() -> None:
-    for lock in (_adopt.installing, _adopt.lock):
-        lock._at_fork_reinit()  # type: ignore[attr-defined]
     _native.after_fork_in_child()
 
 

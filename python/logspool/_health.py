@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 from dataclasses import dataclass, field
 
-from logspool import _native, _stats
+from logspool import _locks, _native, _stats
 
 #: Seconds for which lost records are reported after they were noticed. Chosen: a monitor that asks every half minute
 #: sees them twice. The counters in `stats()` keep them until the process ends.
 LOSS_SHOWN_SECONDS = 60.0
 
-_lock = threading.Lock()
+_lock = _locks.guard()
 
 
 class _Notice:

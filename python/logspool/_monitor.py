@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 
-from logspool import _health, _native, _stats
+from logspool import _health, _locks, _native, _stats
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -88,7 +87,7 @@ class _Progress:
 
     def __init__(self, stalled_seconds: float) -> None:
         self._seconds = stalled_seconds
-        self._lock = threading.Lock()
+        self._lock = _locks.guard()
         #: By name of the task: its counters, and the time since when they are unchanged.
         self._seen: dict[str, tuple[Hashable, float]] = {}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import threading
+from collections import OrderedDict
 
-from logspool import _native
+from logspool import _locks, _native
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 # Chosen: a program has some hundred messages of this kind, and each takes about 200 bytes.
 _MOST = 10_000
 
-_lock = threading.Lock()
-_logged: dict[tuple[str, int, str], None] = {}
+_lock = _locks.guard()
+_logged: OrderedDict[tuple[str, int, str], object] = OrderedDict()
 
 
 def log_once(logger: logging.Logger, level: int, message: Any, *arguments: Any, **options: Any) -> bool:
@@ -50,14 +50,14 @@ def _once(
     except (TypeError, ValueError):
         # `logger.log` reports the error.
         text = f"{message} {arguments}"
-    key = (logger.name, level, text)
+    mine = object()
     with _lock:
-        if key in _logged:
+        # A signal handler may do the same between any two steps.
+        if _logged.setdefault((logger.name, level, text), mine) is not mine:
             _native.note_once()
             return False
-        if len(_logged) >= _MOST:
-            del _logged[next(iter(_logged))]
-        _logged[key] = None
+        if len(_logged) > _MOST:
+            _logged.popitem(last=False)
     # This function and the public one are between the logger and the program.
     logger.log(level, message, *arguments, **{**options, "stacklevel": options.get("stacklevel", 1) + 2})
     return True

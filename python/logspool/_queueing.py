@@ -11,11 +11,10 @@ import copy
 import copyreg
 import logging
 import sys
-import threading
 from types import SimpleNamespace
 from typing import Any
 
-from logspool import _adopt, _logging_globals, _native, _stock_classes
+from logspool import _adopt, _locks, _logging_globals, _native, _stock_classes
 
 #: Methods that would change how `copy.copy` copies a record.
 _COPYING = (
@@ -58,7 +57,7 @@ def replace(handler: Any) -> None:
     made = _stock_classes.native_method(cls, "QueueHandler", _NAME)
     if made is None:
         return
-    lock, queues = type(threading.RLock()), [handlers.queue.Queue, handlers.queue.SimpleQueue]
+    lock, queues = _locks.RLOCK, [handlers.queue.Queue, handlers.queue.SimpleQueue]
     _native.set_queue_prepare(_describe, cls, cleared, copyreg.dispatch_table, lock, queues)
     _stock_classes.replaced[cls, _NAME] = made
     setattr(cls, _NAME, made[0])

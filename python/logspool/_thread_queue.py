@@ -10,10 +10,10 @@ from __future__ import annotations
 from _thread import LockType
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic
 
-from . import _native
+from . import _locks, _native
 
 #: A value of `wake_at` that is larger than any depth, so that no record wakes the thread.
 NEVER = 1 << 62
@@ -34,7 +34,7 @@ class RecordQueue(_native.RecordQueue):
         self.lock: dict[str, Thread] = {}
         #: One locked lock for each thread that waits in `wait`. Releasing the lock wakes the thread.
         self.gates: deque[LockType] = deque()
-        self.bell = Lock()
+        self.bell = _locks.flag()
         self.bell.acquire()
 
     @property
@@ -56,7 +56,7 @@ class RecordQueue(_native.RecordQueue):
 
     def wait(self, ready: Callable[[], bool], deadline: float | None) -> bool:
         """Wait until `ready()` is true or `deadline`. Checks when the writer opens the gates, and at intervals."""
-        gate = Lock()
+        gate = _locks.flag()
         gate.acquire()
         look = FIRST_LOOK
         self.gates.append(gate)

@@ -21,10 +21,11 @@ import logging
 import sys
 from collections import deque
 from collections.abc import Callable
-from threading import Lock, Thread, current_thread, get_ident
+from threading import Thread, current_thread, get_ident
 from time import monotonic
 from typing import Any
 
+from . import _locks
 from . import _thread_hooks as hooks
 from ._native import is_adopted
 from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
@@ -59,7 +60,7 @@ class WriterThread(Thread):
         super().__init__(target=target, name="logspool-thread-handler", daemon=True)
         self._runs: dict[str, bool] = {}
         #: Locked by the first caller that finds the thread lost.
-        self._loss_found = Lock()
+        self._loss_found = _locks.flag()
         #: When `start` has returned, so that `is_alive` is reliable.
         self.started: float | None = None
 
@@ -112,7 +113,7 @@ class Writer:
         #: Requests to close the handler. The thread that removes a request closes the handler.
         self.closing: deque[None] = deque()
         self.ended = not hooks.add(self)
-        self.given_up = Lock()
+        self.given_up = _locks.flag()
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -122,7 +123,7 @@ class Writer:
         if self.ended:
             self.queue.shut()
         #: Locked permanently when the drain is given up.
-        self.given_up = Lock()
+        self.given_up = _locks.flag()
         self.reported = 0
         self.next_summary = 0.0
         self.missing_since = 0.0

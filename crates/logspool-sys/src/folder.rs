@@ -411,7 +411,7 @@ impl Folder {
             return Ok(held.names());
         }
         // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
-        let path = format!("/proc/self/fd/{}", self.descriptor());
+        let path = format!("/proc/thread-self/fd/{}", self.descriptor());
         let mut names = Vec::new();
         for entry in std::fs::read_dir(path)? {
             if let Ok(name) = entry?.file_name().into_string() {

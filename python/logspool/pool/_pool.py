@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from logspool import _options
+from logspool import _locks, _options
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool._options import known_only
 from logspool.pool import _exit, _map
@@ -111,7 +111,7 @@ class Pool(PoolCore, _exit.ThreadPoolExecutor):
         self._ends = (initializer, initargs, finalizer)
         # The set is replaced, never changed, because other threads may iterate over it at any time.
         self._threads: frozenset[threading.Thread] = frozenset()
-        self._threads_lock = threading.Lock()
+        self._threads_lock = _locks.guard()
         self._broken: str | None = None
         self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
         _pools[id(self)] = self
@@ -343,7 +343,7 @@ _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 # threads: otherwise it would stop them in the middle of a job.
 _running_workers: dict[threading.Thread, _RunningWorker] = {}
 _event_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, EventLoop] = weakref.WeakKeyDictionary()
-_event_loops_lock = threading.Lock()
+_event_loops_lock = _locks.guard()
 _exiting = False
 
 
@@ -438,8 +438,6 @@ def _report_unfinished(what: str, timeout: float | None, undone: str) -> None:
 
 def _reset_after_fork() -> None:
     """Reset the pools in a forked child to no threads and no jobs. Takes no lock, because a lost thread may hold it."""
-    global _event_loops_lock
-    _event_loops_lock = threading.Lock()
     reason = BrokenPool("the process was forked while this job waited; it is done in the parent")
     timers_after_fork(reason)
     for each in _running_workers.values():
@@ -447,7 +445,6 @@ def _reset_after_fork() -> None:
     _running_workers.clear()
     for pool in all_of(_pools):
         pool._threads = frozenset()
-        pool._threads_lock = threading.Lock()
         pool._after_fork(reason, pool._max_workers, pool._queue_size)
 
 

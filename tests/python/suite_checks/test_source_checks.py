@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 import check_layers
+import check_locks
 import check_names
 import check_orderings
 import check_unsafe
@@ -192,6 +193,14 @@ def test_an_imported_ordering_is_found_without_its_path(imports):
 
     assert [text.count("\n")] == found.unguarded
     assert not check_orderings.strong_orderings("fn f() { state(Acquire); }").unguarded
+
+
+def test_a_plain_lock_is_found_however_it_is_named():
+    text = (
+        "import threading\nfrom _thread import allocate_lock\nlock = threading.RLock()\nthread = threading.Thread()\n"
+    )
+
+    assert [2, 3] == check_locks.plain_locks(text)
 
 
 def test_words_are_counted_in_comments_docstrings_and_pages_only():

@@ -145,3 +145,73 @@ def test_a_filter_sees_bound_fields(run_program):
         "factory, given {'user': 'bob', 'place': 'here'}",
         "after {'user': None, 'place': None}",
     ]
+
+
+DECORATED = """\
+import contextlib
+
+@shared
+def numbers():
+    show("first")
+    with logspool.bind(user="bob"):
+        try:
+            received = yield 1
+        except KeyError:
+            received = "thrown"
+        show(f"second-{received}")
+    show("third")
+    yield 2
+    return 3
+
+@shared
+async def letters():
+    show("first")
+    with logspool.bind(user="bob"):
+        await asyncio.sleep(0)
+        try:
+            received = yield "a"
+        except KeyError:
+            received = "thrown"
+        show(f"second-{received}")
+    try:
+        yield "b"
+    finally:
+        show("closed")
+
+with nobody:
+    generator = numbers()
+    assert next(generator) == 1
+    show("between")
+    assert generator.send("sent") == 2
+    show("after")
+    with contextlib.suppress(StopIteration):
+        next(generator)
+    generator = numbers()
+    next(generator), generator.throw(KeyError()), generator.close()
+
+async def main():
+    with nobody:
+        generator = letters()
+        assert await generator.__anext__() == "a"
+        show("between")
+        assert await generator.asend("sent") == "b"
+        show("after")
+        await generator.aclose()
+        generator = letters()
+        await generator.__anext__(), await generator.athrow(KeyError())
+        assert [letter async for letter in generator] == []
+
+asyncio.run(main())
+"""
+
+
+def test_a_decorated_generator_has_the_fields_while_it_runs(run_program):
+    outcome, folder = run_program(PROGRAM.replace("{body}", DECORATED), deadline_seconds=60)
+
+    outcome.expect_success()
+    first = ["first ada", "between nobody", "second-sent bob", "third ada", "after nobody"]
+    again = ["first ada", "second-thrown bob", "third ada"]
+    of_async = ["first ada", "between nobody", "second-sent bob", "after nobody", "closed ada"]
+    of_async_again = ["first ada", "second-thrown bob", "closed ada"]
+    lines = [" ".join(line.split()[:2]) for line in (folder / "app.log").read_text().splitlines()]
+    assert first + again + of_async + of_async_again == lines

@@ -326,6 +326,20 @@ tell(python=threading.active_count(), logspool=any(name.startswith("logspool") f
     assert {"python": 1, "logspool": True} == told(body, "installed")
 
 
+def test_the_end_takes_the_locks_of_handlers(told):
+    body = """
+class Finalized:
+    def __del__(self):
+        tell(owned=logging.root.handlers[0].lock._is_owned())
+configure()
+finalized = Finalized()
+finalized.itself = finalized
+del finalized
+"""
+    assert {"owned": False} == told(body, "stock")
+    assert {"owned": True} == told(body, "installed")
+
+
 def test_lines_of_parent_and_child_have_no_common_order(run_program):
     body = """
 configure()

@@ -13,6 +13,7 @@ use crate::calls::message;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
+use crate::interpreter::reentrant_lock;
 
 /// Every method that logspool replaces. The number of a method is the index of its stock function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +97,14 @@ pub enum Method {
     ListenerDequeue,
 }
 
+impl Method {
+    /// True if the stock function waits for the lock of the handler.
+    fn takes_handler_lock(self) -> bool {
+        use Method::{FileClose, HandlerClose, HandlerHandle, SetStream, SinkFlush, StreamFlush};
+        matches!(self, HandlerHandle | StreamFlush | SetStream | FileClose | HandlerClose | SinkFlush)
+    }
+}
+
 /// Number of replaced methods.
 pub const METHODS: usize = 38;
 
@@ -126,6 +135,9 @@ pub fn call_stock_with(
     let py = object.py();
     let Some(function) = STOCK[method as usize].get() else { return object::none(py) };
     let function = function.bind(py);
+    if method.takes_handler_lock() && leaving::is_alone(py) {
+        free_handler_lock(object);
+    }
     #[cfg(Py_GIL_DISABLED)]
     let _turn = leaving::StockTurn::take(py);
     let count = call.positional().len() + 1;
@@ -141,6 +153,16 @@ pub fn call_stock_with(
         let all: Vec<_> = std::iter::once(&object).chain(values).map(|value| value.as_ptr()).collect();
         // SAFETY: as many live values as the call has, after `object`; its keywords are null or a tuple of `str`.
         unsafe { leaving::vectorcall(function, all.as_ptr(), count, call.keywords()) }
+    }
+}
+
+/// Frees the lock of a handler whose owner the interpreter has stopped.
+#[cold]
+fn free_handler_lock(handler: Object<'_, '_>) {
+    let _error = object::SavedError::take(handler.py());
+    match object::attribute(handler, &names().lock) {
+        Some(lock) => reentrant_lock::free_if_stopped(lock.bind(handler.py())),
+        None => object::clear_error(handler.py()),
     }
 }
 

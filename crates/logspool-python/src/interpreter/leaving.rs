@@ -337,6 +337,18 @@ pub fn detached<T>(_attached: Python<'_>, wait: impl FnOnce() -> T + Send) -> T 
     wait()
 }
 
+unsafe extern "C" {
+    #[cfg_attr(not(Py_3_13), link_name = "_Py_IsFinalizing")]
+    fn Py_IsFinalizing() -> std::ffi::c_int;
+}
+
+/// True if the interpreter has stopped all other threads, because it ends. The calling thread ends it.
+#[inline]
+pub fn is_alone(_attached: Python<'_>) -> bool {
+    // SAFETY: no preconditions. From here on the interpreter stops every other thread that asks for it.
+    unsafe { Py_IsFinalizing() != 0 }
+}
+
 /// The state of the interpreter's end, with the number of threads that hold an [`EndDelay`].
 static END: Shutdown = Shutdown::new();
 

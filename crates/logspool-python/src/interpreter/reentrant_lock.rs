@@ -47,7 +47,22 @@ pub fn acquire(lock: Object<'_, '_>) -> Option<()> {
             }
         }
     }
+    free_if_stopped(lock);
     leaving::method(lock, &names().acquire).map(drop)
+}
+
+/// Makes a lock free if its owner is a thread that the interpreter has stopped, because that thread never releases it.
+///
+/// The end takes the locks of logging before it stops threads (`_locks.py`). This is for a lock that was not free then.
+pub fn free_if_stopped(lock: Object<'_, '_>) {
+    let py = lock.py();
+    if !leaving::is_alone(py) {
+        return;
+    }
+    let _error = SavedError::take(py);
+    let is_free = lock.call_method1("acquire", (false,)).and_then(|taken| taken.is_truthy());
+    // An object without these methods is no lock that this module knows, so its errors say nothing.
+    let _ = is_free.and_then(|is_free| lock.call_method0(if is_free { "release" } else { "_at_fork_reinit" }));
 }
 
 /// Releases a lock. An exception that is set stays set. Ignores a lock that the thread does not have: other code has

@@ -1,7 +1,7 @@
 //! Starts and stops the native threads, and contains the body of the collector thread.
 
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use logspool_lanes::queue::cursor::announce_sleep;
@@ -10,7 +10,7 @@ use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::progress;
 use logspool_sys::published::Published;
-use logspool_sys::threads::spawn;
+use logspool_sys::threads::{self, spawn};
 
 use super::spooler::Spooler;
 use super::state::Pipeline;
@@ -24,6 +24,23 @@ use crate::collector::{Collector, CollectorHost, CollectorTurn, Pause};
 const SPIN_NS: u64 = 20_000;
 /// After this time without records the collector makes longer pauses, and the sinks free their spare chunks.
 const QUIET_NS: u64 = 1_000_000_000;
+
+/// Time between two looks whether the program's threads have ended.
+///
+/// Chosen: nobody waits for such a process, and a look takes some 10 us.
+const MAIN_LOOK_NS: u64 = 500_000_000;
+
+/// Ends the process if all threads of the program have ended, as the C library does after the last thread: with status
+/// 0, and with the functions that were registered for the exit. One of these drains the queue.
+fn end_without_program() {
+    static ENDS: AtomicBool = AtomicBool::new(false);
+    if threads::program_has_left() && !ENDS.swap(true, Ordering::Relaxed) {
+        // The drain waits for the collector, so another thread ends the process.
+        // SAFETY: no thread of the program runs, so nothing is used that an exit function destroys.
+        let started = spawn("logspool-end", || unsafe { libc::exit(0) });
+        ENDS.store(started, Ordering::Relaxed);
+    }
+}
 
 impl Pipeline {
     /// Starts the collector, and the writers that have records to write.
@@ -82,6 +99,7 @@ impl Pipeline {
         let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
         let mut pause = Pause::default();
         let mut has_spare_chunks = true;
+        let mut looked_at = dense_at;
         while !self.leave.observe() {
             let turn = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| collector.turn(self)));
             let turn = turn.unwrap_or(CollectorTurn::Held);
@@ -95,6 +113,10 @@ impl Pipeline {
             }
             if watched_at.take_if(|at| *at <= now).is_some() {
                 self.ensure_watcher();
+            }
+            if now >= looked_at + MAIN_LOOK_NS {
+                looked_at = now;
+                end_without_program();
             }
             match turn {
                 CollectorTurn::Worked { .. } => {

@@ -191,7 +191,7 @@ fn ends_with_line(reader: &File, size: u64) -> bool {
 
 /// Opens the same file again, for reading. Log files are opened for writing only.
 fn reader_of(target: &File) -> Option<File> {
-    let path = format!("/proc/self/fd/{}", target.as_raw_fd());
+    let path = format!("/proc/thread-self/fd/{}", target.as_raw_fd());
     OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
 }
 

@@ -166,7 +166,7 @@ fn is_still_there(file: &File, start: u64, piece: &[u8]) -> bool {
 /// Opens a new description of an open file, whatever its current name is. The description is not in append mode, so
 /// that `pwrite` writes at its offset. It can read if the permissions allow it.
 fn open_anew(file: &File) -> io::Result<File> {
-    let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let name = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
     OpenOptions::new().read(true).write(true).open(&name).or_else(|_| OpenOptions::new().write(true).open(&name))
 }
 

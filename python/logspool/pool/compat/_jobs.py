@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import itertools
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from inspect import isgeneratorfunction
 from types import GeneratorType
 from typing import Any
 
+from logspool import _locks
 from logspool.pool._pool import BrokenPool
 from logspool.pool._pool import Pool as Workers
 from logspool.pool.compat._outcomes import Outcomes
@@ -130,7 +130,7 @@ def _next_of(numbers: Iterator[int]) -> Callable[[], int]:
     """Return a thread-safe function that returns the next number; no number is returned twice."""
     if sys.version_info >= (3, 14) or not hasattr(sys, "_is_gil_enabled") or sys._is_gil_enabled():
         return numbers.__next__
-    lock = threading.Lock()
+    lock = _locks.guard()
 
     def next_number() -> int:
         with lock:
