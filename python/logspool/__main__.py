@@ -56,8 +56,8 @@ show   list each option of logspool.install() with its value for a program that 
 check  list each fault of the variables and the file, or of FILE, with its repair
 
 An option is a variable, as LOGSPOOL_QUEUE_BYTES=65536, or a key in the TOML file that LOGSPOOL_CONFIG names. Without
-that variable the file is pyproject.toml in the current folder, with the table [tool.logspool]. An argument of install()
-comes first, then the variable, then the file.
+that variable the file is pyproject.toml in the current folder, with the table [tool.logspool], unless another user can
+have written it. An argument of install() comes first, then the variable, then the file.
 
 exit status: 0 no fault, 1 faults (on stderr), 2 usage
 """,

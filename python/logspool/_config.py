@@ -42,14 +42,16 @@ def _show() -> int:
             print(f"{row['name']} = {_configuration.literal(value)}  # {place}")
     if os.environ.get("LOGSPOOL") == "off":
         print("# LOGSPOOL=off: install() and run do nothing")
-    if configuration.note:
-        print(f"# {configuration.note}")
+    if configuration.ignored is not None:
+        print(f"# {configuration.ignored}")
     return _report(configuration)
 
 
 def _check(path: str | None) -> int:
     configuration = _configuration.read() if path is None else _configuration.read_file(path)
     configuration.check()
+    if configuration.ignored is not None:
+        configuration.faults.append(configuration.ignored)
     if not configuration.faults:
         number = _messages.counted(len(configuration.settings), "option")
         where = "in the environment and no file" if configuration.file is None else f"with {configuration.file}"

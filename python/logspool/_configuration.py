@@ -2,7 +2,9 @@
 
 An argument of `install()` comes first, then the variable `LOGSPOOL_<OPTION>`, then the file, then the default. The file
 is the one that `LOGSPOOL_CONFIG` names, or `pyproject.toml` in the current folder if it has a table `[tool.logspool]`.
-In a folder that every user may write to, as /tmp, `pyproject.toml` is not read.
+
+Nobody named the `pyproject.toml`. So it is ignored, with one line on standard error, if another user can have written
+it (`_found_file`) or if it is broken.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 
-from logspool import _install_options, _options
+from logspool import _found_file, _install_options, _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -27,8 +30,18 @@ PREFIX = "LOGSPOOL_"
 #: Names the file.
 FILE_VARIABLE = "LOGSPOOL_CONFIG"
 
+#: Names the file that `run` has reported as ignored, so that the program and its children do not repeat the line.
+IGNORED_VARIABLE = "LOGSPOOL_IGNORED"
+
 #: Variables of the package that are no options.
-OTHER_VARIABLES = (FILE_VARIABLE, "LOGSPOOL_INSTALL", "LOGSPOOL_KEPT", "LOGSPOOL_PACKAGE", "LOGSPOOL_REPORT")
+OTHER_VARIABLES = (
+    FILE_VARIABLE,
+    IGNORED_VARIABLE,
+    "LOGSPOOL_INSTALL",
+    "LOGSPOOL_KEPT",
+    "LOGSPOOL_PACKAGE",
+    "LOGSPOOL_REPORT",
+)
 
 PROJECT = "pyproject.toml"
 
@@ -75,7 +88,7 @@ class Configuration:
         faults: everything that cannot be used.
         file: the path of the file; None if there is none.
         is_set_by_file: whether the file sets an option, perhaps one that a variable overrides.
-        note: why a file is not read; empty if there is no such file.
+        ignored: why `pyproject.toml` is ignored; None if it is not.
     """
 
     def __init__(self) -> None:
@@ -83,7 +96,7 @@ class Configuration:
         self.faults: list[Fault] = []
         self.file: str | None = None
         self.is_set_by_file = False
-        self.note = ""
+        self.ignored: Fault | None = None
 
     def check(self) -> None:
         """Move settings whose values `install()` refuses from `settings` to `faults`."""
@@ -145,6 +158,7 @@ def in_force(given: Collection[str] = ()) -> dict[str, Setting]:
         ValueError: a variable, the file or a value in it cannot be used.
     """
     configuration = read()
+    _report_ignored(configuration)
     for name in given:
         configuration.settings.pop(name, None)
     configuration.check()
@@ -165,14 +179,50 @@ def read() -> Configuration:
     path = os.environ.get(FILE_VARIABLE) or None
     if path is not None:
         _read_file(configuration, os.path.abspath(path), f"{FILE_VARIABLE}: ")
-    elif os.path.exists(PROJECT):
-        folder = os.getcwd()
-        if os.stat(folder).st_mode & 0o002:
-            configuration.note = f"{os.path.join(folder, PROJECT)} is not read, because every user may write there"
-        else:
-            _read_file(configuration, os.path.join(folder, PROJECT), "")
+    else:
+        _read_found_file(configuration)
     _read_environment(configuration)
     return configuration
+
+
+def _read_found_file(configuration: Configuration) -> None:
+    """Read `pyproject.toml` of the current folder, if only this user and root can have written it."""
+    try:
+        path = os.path.join(os.getcwd(), PROJECT)
+    except OSError:
+        # The current folder is deleted, or out of reach.
+        return
+    try:
+        if b"logspool" not in _found_file.content(path):
+            configuration.file = path
+            return
+        _read_table(configuration, path, _found_file.trusted_content(path))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        why, fix = f"it cannot be read: {error.strerror or error}", "change its mode, or remove it"
+    except _found_file.Refusal as refusal:
+        why, fix = refusal.why, refusal.fix
+    else:
+        return
+    configuration.ignored = Fault(f"{path} is ignored: {why}", f"{fix}; or name a file in {FILE_VARIABLE}")
+
+
+_reported: set[str] = set()
+
+
+def _report_ignored(configuration: Configuration) -> None:
+    """Write one line about an ignored file, once in a process."""
+    if configuration.ignored is None:
+        return
+    text = str(configuration.ignored)
+    if text in _reported or text == os.environ.get(IGNORED_VARIABLE):
+        return
+    _reported.add(text)
+    if sys.stderr is not None:
+        # Another user may have chosen the path, so it must not begin a line.
+        shown = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+        sys.stderr.write(f"logspool: {shown}\n")
 
 
 def read_file(path: str) -> Configuration:
@@ -273,19 +323,34 @@ def _read_file(configuration: Configuration, path: str, source: str) -> None:
         fix = f"name a TOML file, or unset {FILE_VARIABLE}" if source else "name a TOML file"
         configuration.faults.append(Fault(text, fix))
         return
+    try:
+        _read_table(configuration, path, data)
+    except _found_file.Refusal as refusal:
+        configuration.faults.append(Fault(f"{path}: {refusal.why}", refusal.fix))
+
+
+def _read_table(configuration: Configuration, path: str, data: bytes) -> None:
+    """Read the options from the bytes of a file.
+
+    Raises:
+        _found_file.Refusal: the bytes cannot be parsed.
+    """
+    configuration.file = path
     is_project = os.path.basename(path) == PROJECT
     if is_project and b"logspool" not in data:
         return
     try:
         table = dict(_parsed(data, is_project=is_project))
-    except ValueError as error:
-        configuration.faults.append(Fault(f"{path}: {error}", "repair the file: https://toml.io describes its form"))
-        return
+    except (ValueError, RecursionError) as error:
+        # One line, whatever the parser quotes.
+        raise _found_file.Refusal(
+            " ".join(str(error).split()), "repair the file: https://toml.io describes its form"
+        ) from None
     except ImportError:
-        text = f"{path}: this Python cannot read TOML, because tomllib came with Python 3.11"
-        fix = f"pip install tomli, or set the options by variables, as {PREFIX}QUEUE_BYTES"
-        configuration.faults.append(Fault(text, fix))
-        return
+        raise _found_file.Refusal(
+            "this Python cannot read TOML, because tomllib came with Python 3.11",
+            f"pip install tomli, or set the options by variables, as {PREFIX}QUEUE_BYTES",
+        ) from None
     lines = data.decode("utf-8", "replace").splitlines()
     for name, value in table.items():
         _read_entry(configuration, path, lines, name, value, is_project=is_project)

@@ -110,6 +110,8 @@ def _install_below(environment: dict[str, str], *, reports: bool) -> int:
     if configuration.file is not None and configuration.is_set_by_file:
         # Children may have another current folder.
         environment[_configuration.FILE_VARIABLE] = configuration.file
+    if configuration.ignored is not None:
+        environment[_configuration.IGNORED_VARIABLE] = str(configuration.ignored)
     if reports:
         # The program keeps the id of this process; its children have others, and report nothing.
         environment["LOGSPOOL_REPORT"] = str(os.getpid())

@@ -55,6 +55,11 @@ pub fn counts() -> RuleCounts {
     }
 }
 
+/// Counts a record in which secrets were replaced.
+pub fn note_rewritten() {
+    count_rewritten();
+}
+
 pub(crate) fn count_rewritten() {
     REWRITTEN.fetch_add(1, Relaxed);
 }

@@ -11,6 +11,8 @@
 
 mod condition;
 mod counters;
+mod defaults;
+mod found_values;
 mod offered;
 mod redaction;
 mod rewrite;
@@ -18,8 +20,9 @@ mod rules;
 mod sampling;
 mod windows;
 
-pub use counters::{RuleCounts, counts, note_once, reset_counts};
+pub use counters::{RuleCounts, counts, note_once, note_rewritten, reset_counts};
+pub use defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS};
 pub use offered::OfferedRecord;
-pub use redaction::{DEFAULT_KEYS, DEFAULT_PATTERNS, REPLACEMENT};
+pub use redaction::REPLACEMENT;
 pub use rules::{RuleOptions, RuleState, Rules, Verdict};
 pub use windows::Summary;

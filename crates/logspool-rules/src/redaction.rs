@@ -1,39 +1,20 @@
 //! Finds and replaces secrets: by the names of fields, and by regular expressions in texts.
 //!
-//! A key is compared without case, and `-` equals `_`. The field `access_token` has the key `token`; the fields `tokens`
-//! and `token_count` have not. In a text, `key=value`, `key: value` and `"key": "value"` are recognised, with the value
-//! up to a space, a comma, a bracket or its closing quote. The value of a cookie ends at the line's end.
+//! A key is compared without case, word by word: `api_key` is also `API-Key`, `apiKey` and `apikey`. The field
+//! `access_token` has the key `token`, and so has `accessToken`; the fields `tokens` and `token_count` have not. Digits
+//! after the key belong to it: `password2`. In a text, a key is found by one automaton together with the patterns, and
+//! [`found_values`] finds its value.
 //!
-//! If a pattern has groups, only the groups are replaced, otherwise all that it matches.
+//! If a pattern has groups, only the groups are replaced, otherwise all that it matches. All secrets are searched in the
+//! text as it is, and each part that one of them covers is replaced once.
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+use crate::defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS};
+use crate::found_values::{self, Span};
 
 /// Stands in place of a secret.
 pub const REPLACEMENT: &str = "[REDACTED]";
-
-/// Keys that the word `default` in `redact_keys` stands for.
-pub const DEFAULT_KEYS: [&str; 10] = [
-    "password",
-    "passwd",
-    "secret",
-    "token",
-    "api_key",
-    "apikey",
-    "authorization",
-    "cookie",
-    "private_key",
-    "credentials",
-];
-
-/// Patterns that the word `default` in `redact_patterns` stands for: the values of `Authorization` headers, JSON web
-/// tokens (RFC 7519), access keys of AWS, keys that begin with `sk-`, and the password in an address.
-pub const DEFAULT_PATTERNS: [&str; 5] = [
-    r"(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})",
-    r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+",
-    r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-    r"\bsk-[A-Za-z0-9_-]{16,}",
-    r"[a-z][a-z0-9+.-]*://[^/\s:@]*:([^/\s@]+)@",
-];
 
 /// The word that stands for the defaults.
 const DEFAULT: &str = "default";
@@ -48,9 +29,14 @@ const MAX_PATTERN_BYTES: usize = 4 << 20;
 pub struct Redaction {
     /// In lower case, with `_` for `-`.
     keys: Vec<Box<[u8]>>,
-    /// The patterns of the user, then those made of the keys.
+    /// True for the last bytes of keys, in lower case.
+    last_bytes: Box<[bool; 256]>,
+    /// Finds a key before a character that may begin what belongs to it.
+    key: Option<Regex>,
     patterns: Vec<Regex>,
-    /// Matches wherever one of `patterns` matches.
+    /// Says which of `patterns` match.
+    matching: RegexSet,
+    /// Matches wherever `key` or one of `patterns` matches.
     any: Regex,
 }
 
@@ -90,73 +76,134 @@ impl Redaction {
                 known.push(key.to_lowercase().replace('-', "_"));
             }
         }
-        known.dedup();
-        sources.extend(key_patterns(&known));
-        let joined: Vec<String> = sources.iter().map(|source| format!("(?:{source})")).collect();
-        let patterns = sources.iter().map(|source| compiled(source)).collect::<Result<_, _>>();
-        let patterns = patterns.map_err(|why| format!("redact_keys: {why}"))?;
-        let any = RegexBuilder::new(&joined.join("|")).size_limit(MAX_PATTERN_BYTES * 4).build().map_err(|error| {
-            format!("redact_patterns: together too large (fix: use fewer or shorter patterns): {error}")
-        })?;
+        let too_large =
+            |error| format!("redact_patterns: together too large (fix: use fewer or shorter patterns): {error}");
+        let key_source = key_pattern(&known);
+        let key = key_source.as_deref().map(compiled).transpose().map_err(|why| format!("redact_keys: {why}"))?;
+        let patterns = sources.iter().map(|source| compiled(source)).collect::<Result<_, _>>()?;
+        let limit = MAX_PATTERN_BYTES * 4;
+        let matching = RegexSetBuilder::new(&sources).size_limit(limit).build().map_err(too_large)?;
+        let joined: Vec<String> = sources.iter().chain(&key_source).map(|source| format!("(?:{source})")).collect();
+        let any = RegexBuilder::new(&joined.join("|")).size_limit(limit).build().map_err(too_large)?;
+        let mut last_bytes = Box::new([false; 256]);
+        known.iter().filter_map(|key| key.as_bytes().last()).for_each(|byte| last_bytes[usize::from(*byte)] = true);
         let keys = known.into_iter().map(|key| key.into_bytes().into_boxed_slice()).collect();
-        Ok(Some(Self { keys, patterns, any }))
+        Ok(Some(Self { keys, last_bytes, key, patterns, matching, any }))
     }
 
-    /// Whether the name of a field is one of the keys, or ends with one after `_`, `-` or `.`.
+    /// Whether the name of a field is one of the keys, or ends with one as its last words.
     pub fn has_key(&self, name: &str) -> bool {
         let name = name.as_bytes();
-        self.keys.iter().any(|key| {
-            let Some(start) = name.len().checked_sub(key.len()) else { return false };
-            (start == 0 || matches!(name[start - 1], b'_' | b'-' | b'.'))
-                && name[start..].iter().zip(key.iter()).all(|(byte, wanted)| plain(*byte) == *wanted)
-        })
+        let Some(last) = name.last() else { return false };
+        if !last.is_ascii_digit() {
+            return self.ends_with_key(name);
+        }
+        let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        self.ends_with_key(name) || self.ends_with_key(&name[..name.len() - digits])
+    }
+
+    fn ends_with_key(&self, name: &[u8]) -> bool {
+        name.last().is_some_and(|last| self.last_bytes[usize::from(last.to_ascii_lowercase())])
+            && self.keys.iter().any(|key| start_of_key(name, key).is_some_and(|start| begins_word(name, start)))
     }
 
     /// Whether a text holds a secret.
     pub fn finds(&self, text: &[u8]) -> bool {
-        self.any.is_match(text)
+        self.any.is_match(text) && !self.spans(text).is_empty()
     }
 
     /// Writes `text` with its secrets replaced to `out`, and returns whether it has any. Otherwise `out` is empty.
     pub fn replace(&self, text: &[u8], out: &mut Vec<u8>) -> bool {
         out.clear();
-        if !self.finds(text) {
+        if !self.any.is_match(text) {
             return false;
         }
-        let mut current = text.to_vec();
-        for pattern in &self.patterns {
-            let spans = secrets(pattern, &current);
-            if spans.is_empty() {
-                continue;
-            }
-            let mut changed = Vec::with_capacity(current.len());
-            let mut end = 0;
-            for (from, to) in spans {
-                changed.extend_from_slice(&current[end..from]);
-                changed.extend_from_slice(REPLACEMENT.as_bytes());
-                end = to;
-            }
-            changed.extend_from_slice(&current[end..]);
-            current = changed;
+        let spans = self.spans(text);
+        let mut written = 0;
+        for (from, to) in &spans {
+            out.extend_from_slice(&text[written..*from]);
+            out.extend_from_slice(REPLACEMENT.as_bytes());
+            written = *to;
         }
-        out.extend_from_slice(&current);
-        *out != text
+        if !spans.is_empty() {
+            out.extend_from_slice(&text[written..]);
+        }
+        !spans.is_empty()
+    }
+
+    /// The parts of a text that are replaced, in order, without overlaps.
+    fn spans(&self, text: &[u8]) -> Vec<Span> {
+        let mut spans = Vec::new();
+        for index in self.matching.matches(text) {
+            push_matches(&self.patterns[index], text, &mut spans);
+        }
+        if let Some(key) = &self.key {
+            push_values(key, text, &mut spans);
+        }
+        spans.sort_unstable();
+        let mut merged: Vec<Span> = Vec::with_capacity(spans.len());
+        for (from, to) in spans {
+            match merged.last_mut() {
+                Some(last) if from < last.1 => last.1 = last.1.max(to),
+                _ => merged.push((from, to)),
+            }
+        }
+        // A key and a pattern may see more or less of what an earlier call has replaced.
+        merged.retain(|(from, to)| &text[*from..*to] != REPLACEMENT.as_bytes());
+        merged
     }
 }
 
-/// The parts of a text that a pattern says to replace: from, to; in order, without overlaps.
-fn secrets(pattern: &Regex, text: &[u8]) -> Vec<(usize, usize)> {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
+/// Adds the parts of a text that a pattern says to replace.
+fn push_matches(pattern: &Regex, text: &[u8], spans: &mut Vec<Span>) {
     for captures in pattern.captures_iter(text) {
         let first = usize::from(captures.len() > 1);
         for group in captures.iter().skip(first).flatten() {
-            let is_new = spans.last().is_none_or(|(_, end)| group.start() >= *end) && !group.is_empty();
-            if is_new && group.as_bytes() != REPLACEMENT.as_bytes() {
+            if !group.is_empty() && group.as_bytes() != REPLACEMENT.as_bytes() {
                 spans.push((group.start(), group.end()));
             }
         }
     }
-    spans
+}
+
+/// Adds the values of the keys in a text.
+fn push_values(key: &Regex, text: &[u8], spans: &mut Vec<Span>) {
+    let mut at = 0;
+    while let Some(found) = key.find_at(text, at) {
+        at = found.start() + 1;
+        // The last byte of the match follows the key.
+        if begins_word(text, found.start())
+            && let Some(span) = found_values::of_key(text, found.start(), found.end() - 1)
+        {
+            spans.push(span);
+            at = span.1.max(at);
+        }
+    }
+}
+
+/// The begin of a key with which a name ends. `_` of the key is a separator in the name, or nothing.
+fn start_of_key(name: &[u8], key: &[u8]) -> Option<usize> {
+    let mut at = name.len();
+    for wanted in key.iter().rev() {
+        let before = name[..at].last();
+        if *wanted == b'_' {
+            at -= usize::from(before.is_some_and(|byte| matches!(byte, b'_' | b'-' | b'.' | b' ')));
+        } else if before?.to_ascii_lowercase() == *wanted {
+            at -= 1;
+        } else {
+            return None;
+        }
+    }
+    Some(at)
+}
+
+/// Whether a word begins at this place: after another character, or with the capital of `accessToken` and `APIToken`.
+fn begins_word(text: &[u8], at: usize) -> bool {
+    let Some(before) = text[..at].last().filter(|byte| byte.is_ascii_alphanumeric()) else { return true };
+    if !text[at].is_ascii_uppercase() {
+        return false;
+    }
+    !before.is_ascii_uppercase() || text.get(at + 1).is_some_and(u8::is_ascii_lowercase)
 }
 
 fn compiled(pattern: &str) -> Result<Regex, String> {
@@ -177,32 +224,10 @@ fn compiled(pattern: &str) -> Result<Regex, String> {
     })
 }
 
-/// Patterns that find the keys in texts.
-fn key_patterns(keys: &[String]) -> Vec<String> {
-    let is_cookie = |key: &&String| key.ends_with("cookie");
-    let alternatives = |keys: Vec<&String>| {
-        keys.iter().map(|key| regex::escape(key).replace('_', "[-_]")).collect::<Vec<_>>().join("|")
-    };
-    let pattern = |keys: Vec<&String>, value: &str| {
-        let names = alternatives(keys);
-        (!names.is_empty()).then(|| {
-            let quoted = r#"b?"((?:[^"\\]|\\.)+)"|b?'((?:[^'\\]|\\.)+)'"#;
-            let between = r#"(?:["']?\s*[:=]\s*|["']\s*,\s*)"#;
-            format!(r"(?i-u)(?:^|[^A-Za-z0-9])(?:{names}){between}(?:{quoted}|{value})")
-        })
-    };
-    let scheme = r"(?:(?:bearer|basic|digest|token)\s+)?";
-    let others = pattern(
-        keys.iter().filter(|key| !is_cookie(key)).collect(),
-        &format!(r#"{scheme}(\[REDACTED\]|[^\s,;&"'()\[\]{{}}]+)"#),
-    );
-    let cookies = pattern(keys.iter().filter(is_cookie).collect(), r#"([^\s"'][^\r\n"']*)"#);
-    others.into_iter().chain(cookies).collect()
-}
-
-/// A byte of a name in the form that keys have.
-fn plain(byte: u8) -> u8 {
-    if byte == b'-' { b'_' } else { byte.to_ascii_lowercase() }
+/// A pattern that finds the keys in texts, with the byte that follows.
+fn key_pattern(keys: &[String]) -> Option<String> {
+    let names: Vec<String> = keys.iter().map(|key| regex::escape(key).replace('_', "[-_. ]?")).collect();
+    (!names.is_empty()).then(|| format!(r#"(?i-u)(?:{})[0-9]*[\\"'\]\s:=%>,]"#, names.join("|")))
 }
 
 #[cfg(test)]
@@ -259,7 +284,7 @@ mod tests {
     fn patterns_replace_their_groups_or_all() {
         let redaction = redaction(&[], &["default", r"card (\d+)/(\d+)", r"\d{3}-\d{4}"]);
         for (text, shown) in [
-            ("Bearer abcdefghijk x", "Bearer [REDACTED] x"),
+            ("Bearer abcdefgHijk1 x", "Bearer [REDACTED] x"),
             ("postgres://u:pw@host/db", "postgres://u:[REDACTED]@host/db"),
             ("key sk-abcdefghijklmnop1234", "key [REDACTED]"),
             ("AKIAIOSFODNN7EXAMPLE", "[REDACTED]"),

@@ -101,6 +101,17 @@ impl Rules {
         !self.sampling.is_empty() || self.repeats.is_some() || self.rate.is_some()
     }
 
+    /// Whether the rules replace secrets.
+    pub fn redacts(&self) -> bool {
+        self.redaction.is_some()
+    }
+
+    /// A text with its secrets replaced; `None` if it has none. It is not counted.
+    pub fn redacted(&self, text: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        self.redaction.as_ref().is_some_and(|redaction| redaction.replace(text, &mut out)).then_some(out)
+    }
+
     /// Whether the value of a field with this name is a secret.
     pub fn is_secret(&self, name: &str) -> bool {
         self.redaction.as_ref().is_some_and(|redaction| redaction.has_key(name))

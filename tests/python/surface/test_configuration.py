@@ -136,16 +136,6 @@ def test_a_project_without_the_table_sets_nothing(in_force, tmp_path, text):
     assert 100 == in_force("flush_records")
 
 
-@toml
-def test_a_project_in_a_folder_that_everybody_may_write_to_is_not_read(in_force, run, tmp_path):
-    (tmp_path / "pyproject.toml").write_text("[tool.logspool]\nflush_records = 2\n")
-    tmp_path.chmod(0o777)
-    shown = run("-m", "logspool", "config", "show").expect_success()
-
-    assert 100 == in_force("flush_records")
-    assert b"is not read, because every user may write there" in shown.out
-
-
 def test_handlers_without_install_have_the_options_too(run, tmp_path):
     (tmp_path / "alone.py").write_text(
         "import logspool\nfrom logspool import _install\nlogspool.StreamHandler()\n"
