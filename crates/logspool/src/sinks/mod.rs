@@ -24,6 +24,7 @@ pub(crate) mod duplicates;
 mod expired;
 #[cfg(feature = "http")]
 mod http;
+mod log_stream;
 mod lookup;
 mod named;
 mod parts;
