@@ -12,7 +12,7 @@ use crate::interpreter::leaving::detached;
 use crate::interpreter::waiting::{self, Deadline, SHARE};
 
 /// Waits until everything queued before is written to `sink`, or with `None` to all sinks. Returns `false` if it is not
-/// written within `timeout`. Without a timeout the wait is unlimited.
+/// written within `timeout`, or if a sink has dropped records because the program closed its descriptor. Without a timeout the wait is unlimited.
 ///
 /// # Errors
 ///
@@ -23,7 +23,7 @@ pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> Py
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_timeout(timeout);
     }
-    Ok(begun.is_none_or(|(_, done)| done))
+    Ok(begun.is_none_or(|(flush, done)| done && flush.succeeded()))
 }
 
 /// Like [`flush`], for one sink that is closed next. `timeout` also covers the close, and the waits for this sink that
@@ -50,7 +50,7 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
     rules::push_summaries(py, false)?;
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
-    Ok(begun.is_none_or(|(_, done)| done))
+    Ok(begun.is_none_or(|(flush, done)| done && flush.succeeded()))
 }
 
 /// Like [`flush`] for all sinks, but waits until everything is durable.
@@ -62,7 +62,7 @@ pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool
     rules::push_summaries(py, false)?;
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
-    if begun.is_some_and(|(_, done)| !done) {
+    if begun.is_some_and(|(flush, done)| !done || !flush.succeeded()) {
         return Ok(false);
     }
     let begun = wait(py, deadline, || SyncWait::begin(None), SyncWait::wait)?;

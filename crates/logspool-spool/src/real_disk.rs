@@ -2,10 +2,13 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use logspool_sys::folder::Folder;
+use logspool_sys::kept::{FileIdentity, KeptDescriptor, gone};
 
 use super::disk::{Disk, DiskError, Operation};
 
@@ -17,13 +20,13 @@ const LOCK_NAME: &str = "owner.lock";
 pub struct RealDisk {
     folder: Folder,
     /// Held while the folder is used. `None` in a child folder, which relies on its parent's lock.
-    _lock: Option<File>,
+    lock: Option<Mutex<KeptDescriptor<File>>>,
 }
 
 /// An open file and its name, for errors.
 #[derive(Debug)]
 pub struct RealFile {
-    file: File,
+    file: KeptDescriptor<File>,
     name: String,
 }
 
@@ -41,7 +44,7 @@ impl RealDisk {
         let folder = Folder::open(path).map_err(fail)?;
         let lock = folder.take_lock(LOCK_NAME).map_err(fail)?;
         let lock = lock.ok_or_else(|| fail(io::Error::new(io::ErrorKind::WouldBlock, "another process uses it")))?;
-        Ok(Self { folder, _lock: Some(lock) })
+        Ok(Self { folder, lock: Some(Mutex::new(lock)) })
     }
 
     /// Opens an existing folder for reading, without a lock.
@@ -51,7 +54,28 @@ impl RealDisk {
     /// The operating system's error.
     pub fn open_read_only(path: &Path) -> Result<Self, DiskError> {
         let fail = |source| DiskError { operation: Operation::Open, path: path.to_owned(), source };
-        Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, _lock: None })
+        Ok(Self { folder: Folder::open_existing(path).map_err(fail)?, lock: None })
+    }
+
+    /// Takes the lock again if the program has closed its descriptor, which drops the lock.
+    fn renew_lock(&self) -> io::Result<()> {
+        let Some(lock) = &self.lock else { return Ok(()) };
+        let mut held = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !held.is_ours() {
+            let lock = self.folder.take_lock(LOCK_NAME)?;
+            let lock = lock.filter(|lock| lock.identity() == held.identity());
+            *held = lock.ok_or_else(|| io::Error::new(io::ErrorKind::WouldBlock, "another process uses it"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs `act` with an open file. If the program has closed its descriptor, opens the file again for this call.
+    fn with<R>(&self, file: &RealFile, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        if let Ok(open) = file.file.get() {
+            return act(open);
+        }
+        let open = self.folder.open_file(&file.name)?;
+        if FileIdentity::of(open.as_raw_fd()) == file.file.identity() { act(&open) } else { Err(gone()) }
     }
 
     fn fail(&self, operation: Operation, name: &str) -> impl FnOnce(io::Error) -> DiskError {
@@ -68,8 +92,9 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, name: &str) -> Result<RealFile, DiskError> {
-        let file = self.folder.create(name).map_err(self.fail(Operation::Create, name))?;
-        Ok(RealFile { file, name: name.to_owned() })
+        let file = self.renew_lock().and_then(|()| self.folder.create(name));
+        let file = file.map_err(self.fail(Operation::Create, name))?;
+        Ok(RealFile { file: KeptDescriptor::new(file), name: name.to_owned() })
     }
 
     fn open(&self, name: &str) -> Result<RealFile, DiskError> {
@@ -78,20 +103,20 @@ impl Disk for RealDisk {
         let is_file = file.metadata().map_err(self.fail(Operation::Measure, name))?.is_file();
         let kind = || io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file");
         if is_file {
-            Ok(RealFile { file, name: name.to_owned() })
+            Ok(RealFile { file: KeptDescriptor::new(file), name: name.to_owned() })
         } else {
             Err(self.fail(Operation::Open, name)(kind()))
         }
     }
 
     fn bytes(&self, file: &RealFile) -> Result<u64, DiskError> {
-        Ok(file.file.metadata().map_err(self.fail(Operation::Measure, &file.name))?.len())
+        self.with(file, |open| Ok(open.metadata()?.len())).map_err(self.fail(Operation::Measure, &file.name))
     }
 
     fn read_at(&self, file: &RealFile, buffer: &mut [u8], offset: u64) -> Result<usize, DiskError> {
         let mut filled = 0;
         while filled < buffer.len() {
-            match file.file.read_at(&mut buffer[filled..], offset + filled as u64) {
+            match self.with(file, |open| open.read_at(&mut buffer[filled..], offset + filled as u64)) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -102,11 +127,12 @@ impl Disk for RealDisk {
     }
 
     fn write_at(&self, file: &RealFile, bytes: &[u8], offset: u64) -> Result<(), DiskError> {
-        file.file.write_all_at(bytes, offset).map_err(self.fail(Operation::Write, &file.name))
+        let written = self.renew_lock().and_then(|()| self.with(file, |open| open.write_all_at(bytes, offset)));
+        written.map_err(self.fail(Operation::Write, &file.name))
     }
 
     fn sync_data(&self, file: &RealFile) -> Result<(), DiskError> {
-        file.file.sync_data().map_err(self.fail(Operation::Sync, &file.name))
+        self.with(file, File::sync_data).map_err(self.fail(Operation::Sync, &file.name))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), DiskError> {
@@ -123,7 +149,7 @@ impl Disk for RealDisk {
 
     fn child(&self, name: &str) -> Result<Self, DiskError> {
         let folder = Folder::open(&self.folder.path().join(name)).map_err(self.fail(Operation::Open, name))?;
-        Ok(Self { folder, _lock: None })
+        Ok(Self { folder, lock: None })
     }
 
     fn random_id(&self) -> [u8; 16] {

@@ -4,16 +4,17 @@
 //! the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see `sidecar.rs`. NAME
 //! identifies the process, see `identity.rs`.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
 use super::handover::Handover;
+use super::kept::{FileIdentity, KeptDescriptor, gone, move_up};
 use super::memory_files::MemoryFiles;
 
 /// An open folder of segments. A clone refers to the same open folder.
@@ -30,9 +31,41 @@ pub struct Folder {
 #[derive(Debug, Clone)]
 enum FolderPlace {
     /// The files are in a directory of a file system.
-    Directory(Arc<File>),
+    Directory(Arc<Directory>),
     /// The files are in memory and have no path; descriptors keep them alive.
     Memory(Arc<MemoryFiles>),
+}
+
+/// An open directory, and its path for the case that the program closes the descriptor.
+#[derive(Debug)]
+struct Directory {
+    handle: KeptDescriptor<File>,
+    path: CString,
+}
+
+impl Directory {
+    fn new(handle: File, path: &Path) -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self { handle: KeptDescriptor::new(handle), path: c_string(&path.to_string_lossy())? }))
+    }
+
+    /// Runs `act` with the open directory. If the program has closed the descriptor, opens the same directory again for
+    /// this call. Async-signal-safe if `act` is.
+    fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        if let Ok(handle) = self.handle.get() {
+            return act(handle);
+        }
+        let handle = open_directory(&self.path)?;
+        if FileIdentity::of(handle.as_raw_fd()) == self.handle.identity() { act(&handle) } else { Err(gone()) }
+    }
+}
+
+/// Opens a directory, with async-signal-safe calls only.
+fn open_directory(path: &CStr) -> io::Result<File> {
+    let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
+    // SAFETY: `path` is a valid C string.
+    let descriptor = check(unsafe { libc::open(path.as_ptr(), flags) })?;
+    // SAFETY: the descriptor was just opened, and nothing else owns it.
+    Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
 /// The folder that is used if none is configured.
@@ -71,12 +104,7 @@ impl Folder {
     ///
     /// As [`Folder::open`]; `NotFound` when it is missing.
     pub fn open_existing(path: &Path) -> io::Result<Self> {
-        let name = c_string(&path.to_string_lossy())?;
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        // SAFETY: `name` is a valid C string.
-        let descriptor = check(unsafe { libc::open(name.as_ptr(), flags) })?;
-        // SAFETY: the descriptor was just opened, and nothing else owns it.
-        let handle = unsafe { File::from_raw_fd(descriptor) };
+        let handle = open_directory(&c_string(&path.to_string_lossy())?)?;
         use std::os::unix::fs::MetadataExt;
         let status = handle.metadata()?;
         // SAFETY: geteuid has no preconditions and cannot fail.
@@ -91,7 +119,7 @@ impl Folder {
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
         let device_and_inode = (status.dev(), status.ino());
-        let place = FolderPlace::Directory(Arc::new(handle));
+        let place = FolderPlace::Directory(Directory::new(handle, path)?);
         Ok(Self { place, path: path.to_owned(), made_here: false, owner: user, device_and_inode })
     }
 
@@ -162,7 +190,7 @@ impl Folder {
             ));
         }
         let device_and_inode = (status.dev(), status.ino());
-        let place = FolderPlace::Directory(Arc::new(handle));
+        let place = FolderPlace::Directory(Directory::new(handle, path)?);
         Ok(Self { place, path: path.to_owned(), made_here: false, owner, device_and_inode })
     }
 
@@ -182,11 +210,20 @@ impl Folder {
         self.owner == unsafe { libc::geteuid() }
     }
 
-    /// The descriptor, for calls in a signal handler; −1 for a folder in memory.
+    /// Number of the descriptor, for calls in a signal handler; −1 for a folder in memory. The program may have closed
+    /// it, so compare the names in it before you change anything.
     pub fn descriptor(&self) -> RawFd {
         match &self.place {
-            FolderPlace::Directory(handle) => handle.as_raw_fd(),
+            FolderPlace::Directory(directory) => directory.handle.number(),
             FolderPlace::Memory(_) => -1,
+        }
+    }
+
+    /// Runs `act` with the descriptor of the directory, which is checked.
+    fn with<R>(&self, act: impl FnOnce(RawFd) -> io::Result<R>) -> io::Result<R> {
+        match &self.place {
+            FolderPlace::Directory(directory) => directory.with(|handle| act(handle.as_raw_fd())),
+            FolderPlace::Memory(_) => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -224,7 +261,7 @@ impl Folder {
         // SAFETY: an all-zero statfs is a valid value of that plain struct.
         let mut status: libc::statfs = unsafe { std::mem::zeroed() };
         // SAFETY: the descriptor is open and `status` is a valid place for the result.
-        check(unsafe { libc::fstatfs(self.descriptor(), &mut status) })?;
+        self.with(|folder| check(unsafe { libc::fstatfs(folder, &mut status) }))?;
         Ok(status)
     }
 
@@ -232,9 +269,9 @@ impl Folder {
         let name = c_string(name)?;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        let descriptor = check(unsafe { libc::openat(self.descriptor(), name.as_ptr(), flags, 0o600) })?;
+        let descriptor = self.with(|folder| check(unsafe { libc::openat(folder, name.as_ptr(), flags, 0o600) }))?;
         // SAFETY: the descriptor was just opened, and nothing else owns it.
-        let file = unsafe { File::from_raw_fd(descriptor) };
+        let file = File::from(move_up(unsafe { OwnedFd::from_raw_fd(descriptor) }));
         if !self.is_own() {
             use std::os::unix::fs::MetadataExt;
             let status = file.metadata()?;
@@ -284,13 +321,13 @@ impl Folder {
     ///
     /// A process that removes a lock file holds its lock. So a lock is valid only while the name refers to the locked
     /// file.
-    pub fn take_lock(&self, name: &str) -> io::Result<Option<File>> {
+    pub fn take_lock(&self, name: &str) -> io::Result<Option<KeptDescriptor<File>>> {
         loop {
-            let lock = self.open_or_create(name)?;
-            if !try_lock(lock.as_raw_fd())? {
+            let lock = KeptDescriptor::new(self.open_or_create(name)?);
+            if !try_lock(lock.get()?.as_raw_fd())? {
                 return Ok(None);
             }
-            if self.is_named(name, &lock)? {
+            if self.is_named(name, lock.get()?)? {
                 return Ok(Some(lock));
             }
             // The last holder removed the file between opening and locking. Try again with the file that has the name
@@ -319,15 +356,15 @@ impl Folder {
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
         let flags = libc::AT_SYMLINK_NOFOLLOW;
         // SAFETY: the folder's descriptor is open, `name` is a valid C string, `status` a valid place.
-        check(unsafe { libc::fstatat(self.descriptor(), name.as_ptr(), &mut status, flags) })?;
+        self.with(|folder| check(unsafe { libc::fstatat(folder, name.as_ptr(), &mut status, flags) }))?;
         Ok(status)
     }
 
     /// Time of the last change of names in the folder and time of the last access, in nanoseconds since the epoch.
     pub fn times(&self) -> io::Result<Times> {
         use std::os::unix::fs::MetadataExt;
-        let FolderPlace::Directory(handle) = &self.place else { return Ok(Times::default()) };
-        let status = handle.metadata()?;
+        let FolderPlace::Directory(directory) = &self.place else { return Ok(Times::default()) };
+        let status = directory.with(File::metadata)?;
         Ok(Times {
             modified: nanoseconds(status.mtime(), status.mtime_nsec()),
             accessed: nanoseconds(status.atime(), status.atime_nsec()),
@@ -337,7 +374,7 @@ impl Folder {
     /// Size of the directory itself in bytes; 0 for a folder in memory.
     pub fn size(&self) -> io::Result<u64> {
         match &self.place {
-            FolderPlace::Directory(handle) => Ok(handle.metadata()?.len()),
+            FolderPlace::Directory(directory) => Ok(directory.with(File::metadata)?.len()),
             FolderPlace::Memory(_) => Ok(0),
         }
     }
@@ -347,7 +384,7 @@ impl Folder {
         let now = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
         let same = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_OMIT };
         // SAFETY: the descriptor is open, and the kernel reads both times of the array.
-        check(unsafe { libc::futimens(self.descriptor(), [now, same].as_ptr()) }).map(|_| ())
+        self.with(|folder| check(unsafe { libc::futimens(folder, [now, same].as_ptr()) })).map(|_| ())
     }
 
     /// Sets the times of a file.
@@ -358,9 +395,9 @@ impl Folder {
             tv_nsec: ns.rem_euclid(1_000_000_000) as libc::c_long,
         };
         let both = [time(times.accessed), time(times.modified)];
-        let (folder, flags) = (self.descriptor(), libc::AT_SYMLINK_NOFOLLOW);
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
         // SAFETY: the folder's descriptor is open, `name` is a valid C string, and the kernel reads both times.
-        check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) }).map(|_| ())
+        self.with(|folder| check(unsafe { libc::utimensat(folder, name.as_ptr(), both.as_ptr(), flags) })).map(|_| ())
     }
 
     /// Removes a file; a missing file is no error.
@@ -371,7 +408,7 @@ impl Folder {
         }
         let name = c_string(name)?;
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        match check(unsafe { libc::unlinkat(self.descriptor(), name.as_ptr(), 0) }) {
+        match self.with(|folder| check(unsafe { libc::unlinkat(folder, name.as_ptr(), 0) })) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
@@ -380,21 +417,20 @@ impl Folder {
     /// Renames a file; replaces a file with the new name.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (c_string(from)?, c_string(to)?);
-        let folder = self.descriptor();
         // SAFETY: the folder's descriptor is open and both names are valid C strings.
-        check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) }).map(|_| ())
+        self.with(|folder| check(unsafe { libc::renameat(folder, from.as_ptr(), folder, to.as_ptr()) })).map(|_| ())
     }
 
     /// Makes the names in the folder durable: fsync(2) of the folder.
     pub fn sync(&self) -> io::Result<()> {
         match &self.place {
-            FolderPlace::Directory(handle) => handle.sync_all(),
+            FolderPlace::Directory(directory) => directory.with(File::sync_all),
             FolderPlace::Memory(_) => Ok(()),
         }
     }
 
     /// Removes a file by C name: one system call, usable in a signal handler.
-    pub fn unlink_c(&self, name: &std::ffi::CStr) {
+    pub fn unlink_c(&self, name: &CStr) {
         if let Some(held) = self.memory_files() {
             if let Some(keeper) = held.keeper() {
                 keeper.remove_async_signal_safe(name);
@@ -402,7 +438,7 @@ impl Folder {
             return;
         }
         // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        unsafe { libc::unlinkat(self.descriptor(), name.as_ptr(), 0) };
+        let _ = self.with(|folder| check(unsafe { libc::unlinkat(folder, name.as_ptr(), 0) }));
     }
 
     /// Names of the files in the folder.
@@ -411,13 +447,15 @@ impl Folder {
             return Ok(held.names());
         }
         // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
-        let path = format!("/proc/thread-self/fd/{}", self.descriptor());
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(path)? {
-            if let Ok(name) = entry?.file_name().into_string() {
-                names.push(name);
+        self.with(|folder| {
+            for entry in std::fs::read_dir(format!("/proc/thread-self/fd/{folder}"))? {
+                if let Ok(name) = entry?.file_name().into_string() {
+                    names.push(name);
+                }
             }
-        }
+            Ok(())
+        })?;
         names.sort();
         Ok(names)
     }

@@ -16,6 +16,8 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::kept::{FileIdentity, KeptDescriptor, move_up};
+
 /// Maximum number of files that wait in memory for a keeper that does not read.
 ///
 /// Chosen: the descriptors of these files count against the program's limit, which is often 1,024. The socket itself
@@ -29,7 +31,7 @@ const NAME_BYTES: usize = 255;
 #[derive(Debug)]
 pub enum Message {
     /// A file of this name was made.
-    Added(String, File),
+    Added(String, KeptDescriptor<File>),
     /// The file of this name was removed.
     Removed(String),
     /// A message of an unknown kind, from another version of the library.
@@ -39,10 +41,7 @@ pub enum Message {
 /// The program's end of the connection.
 #[derive(Debug)]
 pub struct Handover {
-    socket: OwnedFd,
-    /// Inode of the socket. It detects that a program has closed all descriptors and the number now belongs to another
-    /// file.
-    inode: u64,
+    socket: KeptDescriptor<OwnedFd>,
     waiting: Mutex<VecDeque<Message>>,
     /// Files that could not be sent to the keeper.
     missed: AtomicU64,
@@ -50,6 +49,8 @@ pub struct Handover {
 
 /// Process id and descriptor of the newest handover, for its forked children; 0: there is no handover.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
+/// Inode of that socket.
+static NEWEST_INODE: AtomicU64 = AtomicU64::new(0);
 
 impl Handover {
     /// A pair of sockets: the program's end, and the keeper's.
@@ -66,13 +67,14 @@ impl Handover {
         }
         // SAFETY: both descriptors are new, and nothing else owns them.
         let [socket, other] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
-        let inode = inode_of(socket.as_raw_fd()).unwrap_or(0);
-        Ok((Self { socket, inode, waiting: Mutex::default(), missed: AtomicU64::new(0) }, other))
+        Ok((Self { socket: KeptDescriptor::new(socket), waiting: Mutex::default(), missed: AtomicU64::new(0) }, other))
     }
 
     /// Registers this end of the connection, so that forked children can close their copy, see [`close_inherited`].
     pub fn note_for_children(&self) {
-        NEWEST.store(u64::from(std::process::id()) << 32 | self.socket.as_raw_fd() as u64, Ordering::Relaxed);
+        let inode = self.socket.identity().map_or(0, |identity| identity.inode);
+        NEWEST_INODE.store(inode, Ordering::Relaxed);
+        NEWEST.store(u64::from(std::process::id()) << 32 | self.socket.number() as u64, Ordering::Relaxed);
     }
 
     /// Sends a file to the keeper.
@@ -85,7 +87,7 @@ impl Handover {
             && waiting.len() < MAX_WAITING
             && let Ok(file) = file.try_clone()
         {
-            waiting.push_back(Message::Added(name.to_owned(), file));
+            waiting.push_back(Message::Added(name.to_owned(), KeptDescriptor::new(file)));
             return;
         }
         self.missed.fetch_add(1, Ordering::Relaxed);
@@ -114,7 +116,7 @@ impl Handover {
     fn send_waiting(&self, waiting: &mut VecDeque<Message>) {
         while let Some(message) = waiting.front() {
             let sent = match message {
-                Message::Added(name, file) => self.send(b'+', name.as_bytes(), Some(file)),
+                Message::Added(name, file) => file.get().and_then(|file| self.send(b'+', name.as_bytes(), Some(file))),
                 Message::Removed(name) => self.send(b'-', name.as_bytes(), None),
                 Message::Unknown => Ok(()),
             };
@@ -129,10 +131,7 @@ impl Handover {
 
     /// Uses only system calls and the stack, because it may run in a signal handler.
     fn send(&self, kind: u8, name: &[u8], file: Option<&File>) -> io::Result<()> {
-        let socket = self.socket.as_raw_fd();
-        if inode_of(socket) != Some(self.inode) {
-            return Err(io::Error::from_raw_os_error(libc::EBADF));
-        }
+        let socket = self.socket.get()?.as_raw_fd();
         let parts = [(&raw const kind).cast::<libc::c_void>(), name.as_ptr().cast()];
         let mut parts = [
             libc::iovec { iov_base: parts[0].cast_mut(), iov_len: 1 },
@@ -154,7 +153,8 @@ impl Handover {
     pub fn is_kept(&self) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
-        let mut poll = libc::pollfd { fd: self.socket.as_raw_fd(), events: 0, revents: 0 };
+        let Ok(socket) = self.socket.get() else { return false };
+        let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: one valid pollfd; a timeout of 0 does not wait.
         let hung_up = unsafe { libc::poll(&mut poll, 1, 0) } != 0;
         !hung_up && self.missed.load(Ordering::Relaxed) == 0
@@ -162,9 +162,9 @@ impl Handover {
 
     /// Notifies the keeper that no message will follow.
     pub fn end(&self) {
-        if inode_of(self.socket.as_raw_fd()) == Some(self.inode) {
+        if let Ok(socket) = self.socket.get() {
             // SAFETY: a plain system call on a descriptor that is ours.
-            unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+            unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
         }
     }
 }
@@ -181,20 +181,16 @@ fn is_full(error: &io::Error) -> bool {
     )
 }
 
-fn inode_of(descriptor: RawFd) -> Option<u64> {
-    // SAFETY: an all-zero stat is a valid value of that plain struct.
-    let mut status: libc::stat = unsafe { std::mem::zeroed() };
-    // SAFETY: `status` is a valid place; the kernel checks the descriptor.
-    (unsafe { libc::fstat(descriptor, &mut status) } == 0).then_some(status.st_ino)
-}
-
 /// In a forked child: closes its copy of the parent's socket, so that the keeper sees the end of the parent.
 pub fn close_inherited() {
     let word = NEWEST.load(Ordering::Relaxed);
     if word != 0 && word >> 32 == u64::from(std::os::unix::process::parent_id()) {
         NEWEST.store(0, Ordering::Relaxed);
-        // SAFETY: this child's copy; the pipeline that it belongs to is never used again here.
-        unsafe { libc::close(word as u32 as RawFd) };
+        let descriptor = word as u32 as RawFd;
+        if FileIdentity::of(descriptor).is_some_and(|file| file.inode == NEWEST_INODE.load(Ordering::Relaxed)) {
+            // SAFETY: this child's copy; the pipeline that it belongs to is never used again here.
+            unsafe { libc::close(descriptor) };
+        }
     }
 }
 
@@ -247,7 +243,7 @@ pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Message>> {
     let Some((kind, name)) = text[..read as usize].split_first() else { return Ok(None) };
     let name = String::from_utf8_lossy(name).into_owned();
     Ok(Some(match (kind, file) {
-        (b'+', Some(file)) => Message::Added(name, file),
+        (b'+', Some(file)) => Message::Added(name, KeptDescriptor::new(file)),
         (b'-', _) => Message::Removed(name),
         _ => Message::Unknown,
     }))
@@ -265,7 +261,7 @@ fn take_file(message: &libc::msghdr) -> Option<File> {
                 let bytes = (*header).cmsg_len as usize - libc::CMSG_LEN(0) as usize;
                 for index in 0..bytes / size_of::<RawFd>() {
                     let descriptor = libc::CMSG_DATA(header).cast::<RawFd>().add(index).read_unaligned();
-                    file.get_or_insert(File::from_raw_fd(descriptor));
+                    file.get_or_insert(File::from(move_up(OwnedFd::from_raw_fd(descriptor))));
                 }
             }
             header = libc::CMSG_NXTHDR(message, header);

@@ -44,6 +44,8 @@ pub mod histogram;
 #[cfg(not(loom))]
 pub mod identity;
 #[cfg(not(loom))]
+pub mod kept;
+#[cfg(not(loom))]
 pub mod kernel;
 #[cfg(not(loom))]
 pub mod memory_files;

@@ -9,16 +9,17 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::handover::{Handover, Message};
+use super::kept::{KeptDescriptor, move_up};
 
 /// The named files of one process; see the module documentation.
 #[derive(Debug, Default)]
 pub struct MemoryFiles {
     /// The files by name. The value is `None` for a file that is opened only once, whose descriptor is not kept.
-    files: Mutex<BTreeMap<String, Option<File>>>,
+    files: Mutex<BTreeMap<String, Option<KeptDescriptor<File>>>>,
     /// The connection to the keeper; `None` in the keeper itself.
     keeper: Option<Handover>,
 }
@@ -29,7 +30,7 @@ impl MemoryFiles {
         Self { files: Mutex::default(), keeper: Some(keeper) }
     }
 
-    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Option<File>>> {
+    fn files(&self) -> MutexGuard<'_, BTreeMap<String, Option<KeptDescriptor<File>>>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,7 +59,7 @@ impl MemoryFiles {
             return Err(ErrorKind::AlreadyExists.into());
         }
         let file = memory_file()?;
-        let kept = if keep { Some(file.try_clone()?) } else { None };
+        let kept = if keep { Some(KeptDescriptor::new(file.try_clone()?)) } else { None };
         files.insert(name.to_owned(), kept);
         if let Some(keeper) = &self.keeper {
             keeper.add(name, &file);
@@ -72,14 +73,14 @@ impl MemoryFiles {
     ///
     /// `NotFound` if no file of this name can be opened again; errors of the system calls.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        let mut file = self.find(name, File::try_clone)?;
+        let mut file = File::from(move_up(self.find(name, File::try_clone)?.into()));
         file.rewind()?;
         Ok(file)
     }
 
     fn find<R>(&self, name: &str, then: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
         match self.files().get(name) {
-            Some(Some(file)) => then(file),
+            Some(Some(file)) => then(file.get()?),
             Some(None) | None => Err(ErrorKind::NotFound.into()),
         }
     }
@@ -143,7 +144,7 @@ pub fn memory_file() -> io::Result<File> {
         let descriptor = make();
         if descriptor >= 0 {
             // SAFETY: the descriptor is new, and nothing else owns it.
-            return Ok(unsafe { File::from_raw_fd(descriptor) });
+            return Ok(move_up(unsafe { OwnedFd::from_raw_fd(descriptor) }).into());
         }
         let error = io::Error::last_os_error();
         if error.raw_os_error() != Some(libc::EINVAL) {

@@ -14,6 +14,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use logspool_sys::kept::KeptDescriptor;
 use logspool_sys::threads::spawn;
 
 pub use crate::fallback::use_descriptor as set_standard_error;
@@ -125,7 +126,8 @@ impl CapturedLines {
         let of_thread = Arc::clone(&state);
         let run = move || {
             let CaptureDescriptors { pipe, restored, original } = ends;
-            let mut pipe = File::from(pipe);
+            let mut pipe = KeptDescriptor::new(File::from(pipe));
+            let (restored, mut original) = (KeptDescriptor::new(restored), KeptDescriptor::new(File::from(original)));
             let mut splitter = LineSplitter::new(max_line_bytes);
             let has_writers = read_until_restored(&mut pipe, &restored, |bytes| {
                 splitter.feed(bytes, |line| of_thread.add(line));
@@ -135,7 +137,7 @@ impl CapturedLines {
             }
             of_thread.end();
             if has_writers {
-                copy_rest(&mut pipe, &mut File::from(original));
+                copy_rest(&mut pipe, &mut original);
             }
         };
         spawn("logspool-lines", run).then_some(Self(state))
@@ -160,25 +162,30 @@ impl CapturedLines {
 }
 
 /// Passes on everything that is written before the descriptor is restored. Returns whether the pipe still has writers.
-fn read_until_restored(pipe: &mut File, restored: &OwnedFd, mut pass: impl FnMut(&[u8])) -> bool {
+fn read_until_restored(
+    pipe: &mut KeptDescriptor<File>,
+    restored: &KeptDescriptor<OwnedFd>,
+    mut pass: impl FnMut(&[u8]),
+) -> bool {
     let mut buffer = vec![0; READ_BYTES];
     // From the end on: bytes that were in the pipe then.
     let mut last: Option<usize> = None;
     loop {
-        let mut ends = [poll_entry(pipe), poll_entry(restored)];
+        let (Ok(from), Ok(end)) = (pipe.get(), restored.get()) else { return false };
+        let mut ends = [poll_entry(from), poll_entry(end)];
         // SAFETY: the pointer and the length are of one array.
         let found = unsafe { libc::poll(ends.as_mut_ptr(), 2, -1) };
         if found < 0 {
             continue;
         }
         if last.is_none() && ends[1].revents != 0 {
-            last = Some(bytes_in(pipe));
+            last = Some(pipe.get().map_or(0, bytes_in));
         }
         if last == Some(0) {
             return true;
         }
         let most = last.unwrap_or(READ_BYTES).min(READ_BYTES);
-        match pipe.read(&mut buffer[..most]) {
+        match pipe.get_mut().and_then(|pipe| pipe.read(&mut buffer[..most])) {
             Ok(0) => return false,
             Ok(count) => {
                 pass(&buffer[..count]);
@@ -191,16 +198,17 @@ fn read_until_restored(pipe: &mut File, restored: &OwnedFd, mut pass: impl FnMut
 }
 
 /// Copies what other processes write to the pipe, until the last of them has closed it.
-fn copy_rest(pipe: &mut File, original: &mut File) {
+fn copy_rest(pipe: &mut KeptDescriptor<File>, original: &mut KeptDescriptor<File>) {
     let mut buffer = vec![0; READ_BYTES];
     loop {
-        let mut entry = poll_entry(pipe);
+        let Ok(from) = pipe.get() else { return };
+        let mut entry = poll_entry(from);
         // SAFETY: the pointer is of one entry.
         unsafe { libc::poll(&mut entry, 1, -1) };
-        match pipe.read(&mut buffer) {
+        match pipe.get_mut().and_then(|pipe| pipe.read(&mut buffer)) {
             Ok(0) => return,
             // Bytes that the original file does not accept are lost, as without the capture.
-            Ok(count) => drop(original.write_all(&buffer[..count])),
+            Ok(count) => drop(original.get_mut().and_then(|original| original.write_all(&buffer[..count]))),
             Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted) => {}
             Err(_) => return,
         }

@@ -173,6 +173,7 @@ impl Collector {
         self.depth.note(used, limit, FULL_BELOW_BYTES);
         self.reclaim();
         self.calibrate();
+        self.segment.renew_lock();
         self.begin_pass(host);
         let turn = match capacity {
             Capacity::Free if manifest::make_room(&self.segment) => {

@@ -8,12 +8,14 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
+use logspool_sys::kept::{FileIdentity, KeptDescriptor, gone};
 use logspool_sys::memory_files::memory_file;
 
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
@@ -72,7 +74,7 @@ impl Budget {
 /// An overflow file. It is removed when the last reference to it is dropped.
 #[derive(Debug)]
 pub struct OverflowFile {
-    file: File,
+    file: KeptDescriptor<File>,
     name: String,
     bytes: AtomicU64,
     segment: Arc<Segment>,
@@ -86,6 +88,18 @@ impl Drop for OverflowFile {
             // If the file cannot be removed, the next start finds it and sees that its entries are written.
             let _ = folder.remove(&self.name);
         }
+    }
+}
+
+impl OverflowFile {
+    /// Runs `act` with the file. If the program has closed its descriptor, opens the file again for this call.
+    fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
+        if let Ok(file) = self.file.get() {
+            return act(file);
+        }
+        let Some((folder, _)) = self.segment.home() else { return Err(gone()) };
+        let file = folder.open_file(&self.name)?;
+        if FileIdentity::of(file.as_raw_fd()) == self.file.identity() { act(&file) } else { Err(gone()) }
     }
 }
 
@@ -142,7 +156,7 @@ impl Overflow {
         };
         let offset = file.bytes.load(Ordering::Relaxed);
         chunk.encode_to(&mut self.entry);
-        file.file.write_all_at(&self.entry, offset)?;
+        file.with(|file| file.write_all_at(&self.entry, offset))?;
         file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
         Ok(OverflowPlace { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
     }
@@ -158,7 +172,7 @@ impl Overflow {
             None => (String::new(), memory_file()?),
         };
         let file = Arc::new(OverflowFile {
-            file,
+            file: KeptDescriptor::new(file),
             name,
             bytes: AtomicU64::new(0),
             segment: self.segment.clone(),
@@ -184,7 +198,7 @@ impl OverflowPlace {
     /// When a system call fails.
     pub fn read_entry(&self) -> io::Result<Vec<u8>> {
         let mut entry = vec![0; entry_bytes(self.bytes as usize, self.marks as usize)];
-        self.file.file.read_exact_at(&mut entry, self.offset)?;
+        self.file.with(|file| file.read_exact_at(&mut entry, self.offset))?;
         Ok(entry)
     }
 
@@ -200,7 +214,7 @@ impl OverflowPlace {
     /// When a system call fails.
     pub fn read(&self, batch: u64, counts: [u32; LEVEL_CLASSES]) -> io::Result<Chunk> {
         let mut body = vec![0; self.bytes as usize + self.marks as usize * size_of::<Mark>()];
-        self.file.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;
+        self.file.with(|file| file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64))?;
         let marks = decode_marks(&body[self.bytes as usize..]);
         body.truncate(self.bytes as usize);
         Ok(Chunk { batch, bytes: body, marks, counts, member: 0 })

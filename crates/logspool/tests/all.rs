@@ -10,6 +10,7 @@ macro_rules! own_test {
     };
 }
 
+mod closed_descriptors;
 mod crash;
 mod durable_checkpoint;
 mod durable_interval;
@@ -39,6 +40,7 @@ mod large_records;
 mod large_records_wait;
 mod lent_pipe;
 mod line;
+mod main_thread_gone;
 mod openmetrics_page;
 mod orphan;
 mod reader_restarts;

@@ -28,9 +28,11 @@ use logspool_record::{Encoder, Value, Values};
 use logspool_sys::clock::{self, CalibrationPoint};
 use logspool_sys::folder::Folder;
 use logspool_sys::identity::ProcessIdentity;
+use logspool_sys::kept::{FileIdentity, gone};
 use logspool_sys::kernel;
 use logspool_sys::published::Published;
-use pages::{DEFINITION_STEP, Pages};
+use own_files::OwnerLock;
+use pages::{DEFINITION_STEP, Mapping, Pages};
 pub use pages::{PAGE, punch};
 pub use rings::SHARED_LANES;
 
@@ -62,11 +64,12 @@ static LARGEST_ID: AtomicU32 = AtomicU32::new(0);
 struct SegmentFiles {
     folder: Folder,
     name: String,
-    file: File,
+    /// The segment's file. No descriptor of it is kept, since the mapping suffices.
+    identity: Option<FileIdentity>,
     /// Names of segment and lock for the signal handler, which must not allocate.
     signal_names: [CString; 2],
-    // Held for its record lock until the process ends.
-    _lock: File,
+    /// Held until the process ends.
+    lock: OwnerLock,
 }
 
 // SAFETY: all shared words in the mapping are atomics; rings are guarded by the cursors' protocol.
@@ -122,10 +125,16 @@ impl Segment {
         let made = (|| {
             // SAFETY: plain system calls on a descriptor that is open.
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
-            pages.begin(&file)?;
+            let base = map(Some(&file), bytes)?;
+            let open = || file.try_clone();
+            let mapping = Mapping::new(base, &open);
             // The ring of the first shared lane: a thread without a lane of its own can always use this lane.
-            pages.take_ring(&file, layout::RINGS, FIRST_RING_BYTES)?;
-            map(Some(&file), bytes)
+            let begun = pages.begin(&mapping).and_then(|()| pages.take_ring(&mapping, layout::RINGS, FIRST_RING_BYTES));
+            if begun.is_err() {
+                // SAFETY: mapped above, and nothing refers to it.
+                unsafe { libc::munmap(base.as_ptr().cast(), bytes as usize) };
+            }
+            begun.map(|()| base)
         })();
         let base = match made {
             Ok(base) => base,
@@ -136,6 +145,7 @@ impl Segment {
                 return Err(error);
             }
         };
+        let identity = FileIdentity::of(file.as_raw_fd());
         let signal_names = [format!("{name}.seg"), format!("{name}.lock")]
             .map(|name| CString::new(name).expect("NAME is made of digits and dashes"));
         let segment = Self {
@@ -148,7 +158,7 @@ impl Segment {
             spare: Mutex::default(),
             overflows: AtomicU32::new(0),
             first_id: 0,
-            home: Some(SegmentFiles { folder, signal_names, name, file, _lock: lock }),
+            home: Some(SegmentFiles { folder, signal_names, name, identity, lock }),
         };
         segment.initialize();
         Ok(segment)
@@ -257,9 +267,29 @@ impl Segment {
 
     /// Whether the file is still in its folder (logind removes a user's shared memory at logout).
     pub fn is_linked(&self) -> bool {
-        use std::os::unix::fs::MetadataExt;
-        let is_linked = |home: &SegmentFiles| home.file.metadata().is_ok_and(|status| status.nlink() > 0);
+        let is_linked = |home: &SegmentFiles| match home.folder.status(&format!("{}.seg", home.name)) {
+            Ok(status) => Some(FileIdentity::of_status(&status)) == home.identity,
+            // A process that has changed its user or its root cannot look.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
         self.home.as_ref().is_none_or(|home| home.folder.memory_files().is_some() || is_linked(home))
+    }
+
+    /// Takes the lock again by which others see that this process lives, if the program has closed its descriptor.
+    pub fn renew_lock(&self) {
+        if let Some(home) = &self.home {
+            home.lock.renew(&home.folder, &home.name);
+        }
+    }
+
+    /// Runs `act` with the parts of the file that have memory, and its mapping. `None`: the segment has no file.
+    fn with_mapping<R>(&self, act: impl FnOnce(&Pages, &Mapping<'_>) -> R) -> Option<R> {
+        let home = self.home.as_ref()?;
+        let open = || {
+            let file = home.folder.open_file(&format!("{}.seg", home.name))?;
+            if FileIdentity::of(file.as_raw_fd()) == home.identity { Ok(file) } else { Err(gone()) }
+        };
+        Some(act(&self.pages, &Mapping::new(self.base, &open)))
     }
 
     /// Makes ids start above all ids that this process, or its ancestors before the fork, have handed out. So a stale
@@ -334,8 +364,8 @@ impl Segment {
     /// Bytes of memory that the segment's file takes.
     #[cfg(test)]
     pub fn file_bytes(&self) -> u64 {
-        use std::os::unix::fs::MetadataExt;
-        self.home.as_ref().map_or(0, |home| home.file.metadata().unwrap().blocks() * 512)
+        let blocks = |home: &SegmentFiles| home.folder.status(&format!("{}.seg", home.name)).unwrap().st_blocks;
+        self.home.as_ref().map_or(0, |home| blocks(home) as u64 * 512)
     }
 
     /// Whether a range of the fixed part has memory.
@@ -345,7 +375,8 @@ impl Segment {
 
     /// Gives a range of the fixed part memory, if it has none. `false`: no memory is available.
     pub fn ensure(&self, offset: u64, bytes: u64) -> bool {
-        self.home.as_ref().is_none_or(|home| self.pages.take(&home.file, offset, bytes).is_ok())
+        self.has_memory(offset, bytes)
+            || self.with_mapping(|pages, mapping| pages.take(mapping, offset, bytes)).is_none_or(|done| done.is_ok())
     }
 
     /// Stores another definition in the slot of `old` and returns its id. `None`: the space or the ids are used up.

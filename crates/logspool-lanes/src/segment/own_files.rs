@@ -8,10 +8,12 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use logspool_sys::folder::{Folder, try_lock};
 use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::kept::KeptDescriptor;
 use logspool_sys::sleep::sleep_interruptibly;
 
 /// Time for which this process tries to take its own lock. A recoverer holds the lock for microseconds.
@@ -28,16 +30,40 @@ static OWN_FILES: PerProcess<Vec<(u64, u64)>> = PerProcess::new();
 ///
 /// `AlreadyExists`: another copy of the library in this process has its segment there. `AddrInUse`: another process
 /// holds the lock. Errors of the system calls.
-pub fn make(folder: &Folder, name: &str) -> io::Result<(File, File)> {
+pub fn make(folder: &Folder, name: &str) -> io::Result<(OwnerLock, File)> {
     let (lock_name, segment_name) = (format!("{name}.lock"), format!("{name}.seg"));
     let lock = take_lock(folder, &lock_name)?;
     if is_made_by_this_copy(folder, &segment_name)? {
         folder.remove(&segment_name)?;
     }
     let segment = folder.create(&segment_name).inspect_err(|_| _ = folder.remove(&lock_name))?;
-    let made = [id_of(&lock)?, id_of(&segment)?];
+    let made = [id_of(lock.get()?)?, id_of(&segment)?];
     OWN_FILES.with(|all| all.extend(made));
-    Ok((lock, segment))
+    Ok((OwnerLock(Mutex::new(lock)), segment))
+}
+
+/// The lock by which other processes see that the owner of a segment lives.
+#[derive(Debug)]
+pub struct OwnerLock(Mutex<KeptDescriptor<File>>);
+
+impl OwnerLock {
+    /// Takes the lock again if the program has closed its descriptor, which drops the lock. Until then, other processes
+    /// of this pid namespace see that the segment is still mapped.
+    ///
+    /// The lock file is opened only if its descriptor is gone: closing a second one would drop the lock.
+    pub fn renew(&self, folder: &Folder, name: &str) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_ours() {
+            return;
+        }
+        let lock_name = format!("{name}.lock");
+        // The next call tries again. A recoverer may hold the lock for a moment.
+        let Ok(lock) = folder.open_file(&lock_name).map(KeptDescriptor::new) else { return };
+        let is_own = lock.identity() == held.identity();
+        if is_own && lock.get().is_ok_and(|lock| matches!(try_lock(lock.as_raw_fd()), Ok(true))) {
+            *held = lock;
+        }
+    }
 }
 
 fn id_of(file: &File) -> io::Result<(u64, u64)> {
@@ -56,16 +82,16 @@ fn is_made_by_this_copy(folder: &Folder, name: &str) -> io::Result<bool> {
 
 /// Takes the lock, and retries for [`TIMEOUT`]. A recoverer that looks for leftovers may hold the lock while it is new
 /// and unlocked, or while it removes the rest of an abandoned segment.
-fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<File> {
+fn take_lock(folder: &Folder, lock_name: &str) -> io::Result<KeptDescriptor<File>> {
     let deadline = Instant::now() + TIMEOUT;
     let mut failure = ErrorKind::AlreadyExists;
     loop {
         let taken = if is_made_by_this_copy(folder, lock_name)? {
             folder.take_lock(lock_name)
         } else {
-            folder.create(lock_name).and_then(|lock| {
+            folder.create(lock_name).map(KeptDescriptor::new).and_then(|lock| {
                 failure = ErrorKind::AddrInUse;
-                let is_taken = try_lock(lock.as_raw_fd())? && folder.is_named(lock_name, &lock)?;
+                let is_taken = try_lock(lock.get()?.as_raw_fd())? && folder.is_named(lock_name, lock.get()?)?;
                 Ok(is_taken.then_some(lock))
             })
         };
@@ -140,5 +166,28 @@ mod tests {
         let (_lock, second) = make(&folder, "a").unwrap();
 
         assert!(!folder.is_named("a.seg", &first).unwrap() && folder.is_named("a.seg", &second).unwrap());
+    }
+
+    #[test]
+    fn a_lock_whose_descriptor_the_program_closed_is_taken_again() {
+        let (_path, folder) = folder();
+        let (lock, _segment) = make(&folder, "a").unwrap();
+        let number = lock.0.lock().unwrap().number();
+        // SAFETY: the number of this test's lock, closed as a program closes all its descriptors.
+        unsafe { libc::close(number) };
+        lock.renew(&folder, "a");
+
+        assert!(lock.0.lock().unwrap().is_ours());
+        // SAFETY: the child makes system calls and ends by `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let is_held = folder.open_file("a.lock").and_then(|file| is_locked(file.as_raw_fd()));
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(i32::from(!is_held.is_ok_and(|held| held))) };
+        }
+        let mut status = -1;
+        // SAFETY: a child of ours and a local.
+        unsafe { libc::waitpid(child, &mut status, 0) };
+        assert_eq!(0, status, "the lock is not held");
     }
 }

@@ -4,10 +4,14 @@
 //! through the mapping. Otherwise the access itself would have to find a page, and on a full tmpfs it would end the
 //! process with SIGBUS. So each table of the fixed part gets its next page before its next entry is taken, and each
 //! lane its ring before a record is written to it. Without room the entry or the lane is refused.
+//!
+//! Memory is taken and freed through the mapping. So a segment needs no descriptor, which the program might close or
+//! reuse. Kernels before Linux 5.14 cannot take memory this way; there the file is opened by its name for each call.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 #[cfg(test)]
 use std::sync::atomic::Ordering;
@@ -61,8 +65,8 @@ impl Pages {
     /// # Errors
     ///
     /// The error of the system call.
-    pub fn begin(&self, file: &File) -> io::Result<()> {
-        FIRST_PAGES.iter().try_for_each(|(offset, bytes)| self.take(file, *offset, *bytes))
+    pub fn begin(&self, mapping: &Mapping<'_>) -> io::Result<()> {
+        FIRST_PAGES.iter().try_for_each(|(offset, bytes)| self.take(mapping, *offset, *bytes))
     }
 
     /// Whether all pages of a range of the fixed part have memory.
@@ -77,47 +81,102 @@ impl Pages {
     /// # Errors
     ///
     /// The error of the system call, usually that tmpfs is full.
-    pub fn take(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    pub fn take(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         if self.has(offset, bytes) {
             return Ok(());
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Allocates page by page, and no page twice. A call that fails frees every page of its range that was not
-        // written yet, even a page of an earlier call.
+        // Allocates page by page, and no page twice. On an old kernel a call that fails frees every page of its range that
+        // was not written yet, even a page of an earlier call.
         for page in pages(offset, bytes) {
             let place = page as u64 * PAGE;
             if !self.has(place, PAGE) {
-                self.allocate(file, place, PAGE)?;
+                self.allocate(mapping, place, PAGE)?;
                 self.words[page / 64].add_bits(1 << (page % 64));
             }
         }
         Ok(())
     }
 
-    /// Gives a ring memory.
+    /// Gives a ring memory. If there is not enough, the ring has none.
     ///
     /// # Errors
     ///
     /// As [`Pages::take`].
-    pub fn take_ring(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    pub fn take_ring(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        self.allocate(file, offset, bytes)
+        self.allocate(mapping, offset, bytes).inspect_err(|_| mapping.free(offset, bytes))
     }
 
-    fn allocate(&self, file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         #[cfg(test)]
         if self.full.load(Ordering::Relaxed) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
         }
+        mapping.populate(offset, bytes)
+    }
+}
+
+/// Makes the pages of a range present and writable (since Linux 5.14).
+pub const MADV_POPULATE_WRITE: i32 = 23;
+
+/// The mapping of a segment's file.
+pub struct Mapping<'a> {
+    base: NonNull<u8>,
+    /// Opens the file, see the module documentation.
+    open: &'a dyn Fn() -> io::Result<File>,
+}
+
+impl<'a> Mapping<'a> {
+    /// The mapping that begins at `base`. It must be longer than each offset that is passed to the methods, and stay
+    /// mapped as long as this value.
+    pub fn new(base: NonNull<u8>, open: &'a dyn Fn() -> io::Result<File>) -> Self {
+        Self { base, open }
+    }
+
+    /// Gives the pages of a range memory.
+    fn populate(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        // A page of the kernel may be larger.
+        // SAFETY: no preconditions.
+        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
+        let (from, to) = (offset / page * page, (offset + bytes).next_multiple_of(page));
         loop {
-            // SAFETY: a plain system call on a descriptor that is open.
-            if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) } == 0 {
+            // SAFETY: the range is inside the mapping. The call changes no byte.
+            let done = unsafe {
+                libc::madvise(self.base.as_ptr().add(from as usize).cast(), (to - from) as usize, MADV_POPULATE_WRITE)
+            };
+            if done == 0 {
                 return Ok(());
             }
             let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match error.raw_os_error() {
+                Some(libc::EINTR | libc::EAGAIN) => {}
+                // The kernel's answer for a range whose pages would raise SIGBUS: the file system is full.
+                Some(libc::EFAULT) => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+                Some(libc::EINVAL) => return allocate_in_file(&(self.open)()?, offset, bytes),
+                _ => return Err(error),
             }
+        }
+    }
+
+    /// Frees the memory of a range, which then reads as zeros. Systems without this call keep the memory.
+    pub fn free(&self, offset: u64, bytes: u64) {
+        // SAFETY: the range is inside the mapping, and the caller no longer uses its bytes.
+        unsafe {
+            libc::madvise(self.base.as_ptr().add(offset as usize).cast(), bytes as usize, libc::MADV_REMOVE);
+        }
+    }
+}
+
+fn allocate_in_file(file: &File, offset: u64, bytes: u64) -> io::Result<()> {
+    loop {
+        // SAFETY: a plain system call on a descriptor that was just opened.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, bytes as i64) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
         }
     }
 }

@@ -8,16 +8,14 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use super::layout::{self, LaneHead};
-use super::{FIRST_RING_BYTES, Segment, free_range, punch};
+use super::pages::MADV_POPULATE_WRITE;
+use super::{FIRST_RING_BYTES, Segment, free_range};
 use logspool_sys::published::Published;
 
 use crate::queue::cursor::state;
 
 /// Number of lanes that threads share after all other lanes are taken.
 pub const SHARED_LANES: usize = 4;
-
-/// Makes the pages of a range present and writable (since Linux 5.14).
-const MADV_POPULATE_WRITE: i32 = 23;
 
 impl Segment {
     /// Maximum number of bytes of all rings together.
@@ -49,15 +47,15 @@ impl Segment {
     }
 
     fn allocate_ring(&self, offset: u64, bytes: u64) -> bool {
-        if let Some(home) = &self.home
-            && self.pages.take_ring(&home.file, offset, bytes).is_err()
-        {
-            return false;
-        }
-        if !cfg!(miri) {
-            // SAFETY: the range is inside the mapping. The call only saves page faults later; older kernels refuse it
-            // without harm.
-            unsafe { libc::madvise(self.at(offset).cast(), bytes as usize, MADV_POPULATE_WRITE) };
+        match self.with_mapping(|pages, mapping| pages.take_ring(mapping, offset, bytes)) {
+            Some(Err(_)) => return false,
+            Some(Ok(())) => {}
+            // Memory without a file needs no call. This one saves page faults later, and older kernels refuse it.
+            // SAFETY: the range is inside the mapping.
+            None if !cfg!(miri) => unsafe {
+                libc::madvise(self.at(offset).cast(), bytes as usize, MADV_POPULATE_WRITE);
+            },
+            None => {}
         }
         self.ring_bytes.fetch_add(bytes, Ordering::Relaxed);
         true
@@ -65,9 +63,7 @@ impl Segment {
 
     /// Frees a ring that no lane uses.
     fn free_ring(&self, offset: u64, bytes: u64) {
-        if let Some(home) = &self.home {
-            punch(&home.file, offset, bytes);
-        }
+        self.with_mapping(|_, mapping| mapping.free(offset, bytes));
         self.ring_bytes.fetch_sub(bytes, Ordering::Relaxed);
         free_range(&self.header().ring_end, offset, bytes);
     }

@@ -57,6 +57,12 @@ impl Flush {
         self.wait_until(deadline(Some(share)))
     }
 
+    /// Whether the awaited sinks have dropped no records because the program closed their descriptors. Ask after
+    /// [`Self::wait`] has returned true.
+    pub fn succeeded(&self) -> bool {
+        !self.pipeline.is_current() || !self.pipeline.has_lost_descriptor(&self.awaited)
+    }
+
     /// How long to wait for this flush if `timeout` also covers the waits that timed out right before it.
     pub fn remaining(&self, timeout: Duration) -> Duration {
         match &self.awaited {
@@ -77,7 +83,9 @@ impl Flush {
     }
 
     fn is_done(&self) -> bool {
-        let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.observe() >= self.ticket;
+        // A sink without a file answers no flush any more. Its records are dropped and counted.
+        let is_flushed =
+            |outlet: &Arc<Outlet>| outlet.has_lost_descriptor() || outlet.flushed_ticket.observe() >= self.ticket;
         let is_local = |outlet: &&Arc<Outlet>| outlet.traits.is_local;
         let answered = || self.pipeline.answered.observe() >= self.ticket;
         !self.pipeline.is_current()
@@ -94,11 +102,21 @@ impl Flush {
 impl Pipeline {
     /// Requests a flush. Returns `None` if all queued records are written already.
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
-        if self.is_written(&awaited) {
+        if self.is_written(&awaited) && !self.has_lost_descriptor(&awaited) {
             return None;
         }
         self.ensure_threads();
         Some(Flush { pipeline: self, awaited, ticket: self.request() })
+    }
+
+    /// Whether an awaited sink has dropped records because the program closed its descriptor.
+    fn has_lost_descriptor(&self, awaited: &Awaited) -> bool {
+        match awaited {
+            Awaited::Sink(outlet) => outlet.has_lost_descriptor(),
+            Awaited::All | Awaited::Local => {
+                self.outlets().iter().flatten().any(|outlet| !outlet.is_closed() && outlet.has_lost_descriptor())
+            }
+        }
     }
 
     /// Whether the lanes are empty and the awaited outlets hold no batch. Returns `false` also while a batch is being
@@ -125,7 +143,7 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
     if let Some(timeout) = timeout.filter(|_| !done) {
         flush.note_timeout(timeout);
     }
-    done
+    done && flush.succeeded()
 }
 
 /// Waits until all records queued before the call are written to all sinks except services. Use it in callers that must
@@ -133,5 +151,5 @@ pub fn flush(sink: Option<u32>, timeout: Option<Duration>) -> bool {
 ///
 /// Returns whether this happened within `timeout`. Call it without an interpreter lock.
 pub fn flush_local(timeout: Duration) -> bool {
-    Flush::begin_local().is_none_or(|flush| flush.wait(timeout))
+    Flush::begin_local().is_none_or(|flush| flush.wait(timeout) && flush.succeeded())
 }

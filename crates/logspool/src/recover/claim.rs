@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use logspool_lanes::segment::layout::{BatchNumber, Header, NO_BATCH, SinkHead, sink_offset};
 use logspool_spool::pointer;
 use logspool_sys::folder::Folder;
+use logspool_sys::kept::KeptDescriptor;
 
 use super::leftover::Leftover;
 use super::work::Work;
@@ -22,7 +23,7 @@ pub struct Claim<'a> {
     folder: &'a Folder,
     /// Files of the orphan, listed after the lock was taken.
     pub leftover: Leftover,
-    segment: Option<File>,
+    segment: Option<KeptDescriptor<File>>,
     fencing_token: u64,
     work: Work,
 }
@@ -38,24 +39,32 @@ impl<'a> Claim<'a> {
         let Some(work) = Work::join(folder, &leftover.name, Some(&leftover.lock_name()))? else { return Ok(None) };
         // Another recoverer may have changed the files since they were listed.
         let leftover = Leftover::find(folder, &leftover.name)?;
-        let segment = if leftover.segment { Some(folder.open_file(&leftover.segment_name())?) } else { None };
+        let segment = if leftover.segment {
+            Some(KeptDescriptor::new(folder.open_file(&leftover.segment_name())?))
+        } else {
+            None
+        };
         Ok(Some(Self { folder, leftover, segment, fencing_token: 0, work }))
     }
 
     /// The segment, if there is one.
-    pub fn segment(&self) -> Option<&File> {
-        self.segment.as_ref()
+    ///
+    /// # Errors
+    ///
+    /// EBADF if the program has closed the segment's descriptor. The next recovery opens it again.
+    pub fn segment(&self) -> io::Result<Option<&File>> {
+        self.segment.as_ref().map(KeptDescriptor::get).transpose()
     }
 
     fn word(&self, offset: usize) -> io::Result<u64> {
-        let Some(segment) = &self.segment else { return Ok(0) };
+        let Some(segment) = self.segment()? else { return Ok(0) };
         let mut bytes = [0; 8];
         segment.read_exact_at(&mut bytes, offset as u64)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
     fn set_word(&self, offset: u64, word: u64) -> io::Result<()> {
-        match &self.segment {
+        match self.segment()? {
             Some(segment) => segment.write_all_at(&word.to_ne_bytes(), offset),
             None => Ok(()),
         }
@@ -142,7 +151,7 @@ impl<'a> Claim<'a> {
     /// Returns an error if a system call fails.
     pub fn uuid(&self) -> io::Result<[u8; 16]> {
         let mut uuid = [0; 16];
-        if let Some(segment) = &self.segment {
+        if let Some(segment) = self.segment()? {
             segment.read_exact_at(&mut uuid, offset_of!(Header, uuid) as u64)?;
         }
         Ok(uuid)

@@ -186,14 +186,14 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
 
     /// Whether a dead process has no undelivered records and no damage.
     fn is_empty(&self, claim: &Claim<'_>) -> bool {
-        let Some(segment) = claim.segment() else { return false };
+        let Ok(Some(segment)) = claim.segment() else { return false };
         let decoded = Decoded::read(self.folder, &claim.leftover, segment);
         decoded.is_ok_and(|decoded| decoded.pending().is_empty() && !decoded.survey.damage.is_any())
     }
 
     /// Delivers the wanted records of one orphan.
     fn deliver(&mut self, claim: &mut Claim<'_>) -> io::Result<OrphanOutcome> {
-        let Some(segment) = claim.segment() else { return self.without_segment(claim) };
+        let Some(segment) = claim.segment()? else { return self.without_segment(claim) };
         let mut decoded = match Decoded::read(self.folder, &claim.leftover, segment) {
             Ok(decoded) => decoded,
             Err(UnreadableSegment::Unfinished) => return self.without_segment(claim),
@@ -245,7 +245,7 @@ impl<W: Fn(&Path) -> FileAction> Recovery<'_, W> {
             for output in &mut outputs {
                 output.error = output.open(self.folder, claim).err();
             }
-            if let Some(segment) = claim.segment() {
+            if let Some(segment) = claim.segment()? {
                 decoded.refresh(segment)?;
             }
             let outcome = Delivery::new(self.folder, claim, &decoded, outputs, self.adopter).run();

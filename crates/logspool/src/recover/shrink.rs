@@ -43,7 +43,7 @@ const MIN_HOLE_BYTES: u64 = 64 * 1024;
 ///
 /// Returns an error if a system call fails, or `ResourceBusy` if another recoverer has begun.
 pub fn shrink(folder: &Folder, claim: &Claim<'_>, decoded: &mut Decoded) -> io::Result<()> {
-    let Some(segment) = claim.segment() else { return Ok(()) };
+    let Some(segment) = claim.segment()? else { return Ok(()) };
     claim.check()?;
     let done = claim.alone(|| {
         decoded.refresh(segment)?;

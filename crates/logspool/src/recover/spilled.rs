@@ -15,6 +15,7 @@ use logspool_lanes::segment::layout::Table;
 use logspool_spool::parts::{self, Joiner};
 use logspool_spool::{RealDisk, SpoolError, View, ViewedFrame, pointer};
 use logspool_sys::folder::Folder;
+use logspool_sys::kept::KeptDescriptor;
 
 use super::damage::Damage;
 use super::leftover::Leftover;
@@ -58,7 +59,7 @@ pub struct Spilled {
     spools: Vec<Spool>,
     /// The overflow file that was read last. Entries are read in file order, so the next entry is usually in this file
     /// too.
-    open: RefCell<Option<(u32, File)>>,
+    open: RefCell<Option<(u32, KeptDescriptor<File>)>>,
     damage: Damage,
 }
 
@@ -197,13 +198,14 @@ impl Spilled {
         match entry.source {
             ChunkLocation::File { file, offset, bytes } => {
                 let mut open = self.open.borrow_mut();
-                if open.as_ref().is_none_or(|(number, _)| *number != file) {
-                    *open = Some((file, folder.open_file(&self.names[file as usize])?));
+                if open.as_ref().is_none_or(|(number, open)| *number != file || !open.is_ours()) {
+                    let opened = folder.open_file(&self.names[file as usize])?;
+                    *open = Some((file, KeptDescriptor::new(opened)));
                 }
                 let Some((_, file)) = &*open else { return Err(ErrorKind::NotFound.into()) };
                 let text_bytes = bytes as usize;
                 let mut bytes = vec![0; text_bytes + entry.marks as usize * size_of::<Mark>()];
-                file.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
+                file.get()?.read_exact_at(&mut bytes, offset + ENTRY_HEAD_BYTES as u64)?;
                 let marks = decode_marks(&bytes[text_bytes..]);
                 bytes.truncate(text_bytes);
                 Ok(with_checked_marks(Chunk { batch: entry.batch, bytes, marks, ..Chunk::default() }))

@@ -30,6 +30,7 @@ use crate::sidecar::{self, Identity, SharedFile};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
 use crate::sinks::service::ServiceSink;
 use crate::sinks::{self, ServiceOptions, SinkOptions};
+use logspool_sys::kept::KeptDescriptor;
 use logspool_sys::sleep::sleep_interruptibly;
 
 /// Number of bytes that are read from the end of the file. More are read if these contain no line feed.
@@ -69,7 +70,7 @@ pub enum Target {
 #[derive(Debug)]
 pub struct LogFile {
     path: PathBuf,
-    file: File,
+    file: KeptDescriptor<File>,
     identity: Identity,
     shared: SharedFile,
     /// Whether something was appended already. Before the first append the end of the file is examined.
@@ -231,7 +232,7 @@ impl Target {
     /// Returns an error if a system call fails.
     pub fn sync(&mut self) -> io::Result<()> {
         match self {
-            Self::File(file) => file.file.sync_data(),
+            Self::File(file) => file.file.get()?.sync_data(),
             Self::Service(_) => Ok(()),
             Self::Program(sink) => Ok(sink.sync()?),
         }
@@ -332,7 +333,7 @@ impl LogFile {
         let (file, identity) = open_to_append(path)?;
         Ok(Self {
             path: path.to_owned(),
-            file,
+            file: KeptDescriptor::new(file),
             identity,
             shared: SharedFile::default(),
             has_begun: false,
@@ -377,7 +378,8 @@ impl LogFile {
         check()?;
         let mut from = from;
         if !self.has_begun {
-            let end = FileTail::read(&self.file, self.file.metadata()?.len())?;
+            let file = self.file.get()?;
+            let end = FileTail::read(file, file.metadata()?.len())?;
             let start = end.start(chunk, from);
             // The bytes of `before` are not noted as written, so a later recoverer may write them again.
             match start.before {
@@ -397,7 +399,7 @@ impl LogFile {
             self.shared.abort_append();
             return Ok(from);
         }
-        let appended = self.shared.append(&mut self.file, &lines, lines.bytes.len());
+        let appended = self.shared.append(self.file.get_mut()?, &lines, lines.bytes.len());
         let reached = from + appended.map_err(SinkError::into_io_error)?;
         if let Err(error) = note(reached) {
             // The next writer or recoverer finds the appended bytes in the file and notes them.
@@ -415,8 +417,10 @@ impl LogFile {
         self.waiting_bytes += appended;
         if self.waiting_bytes >= WRITEBACK_BYTES {
             self.waiting_bytes = 0;
-            // SAFETY: the descriptor is open. On a file system without this call the usual write-back remains.
-            unsafe { libc::sync_file_range(self.file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+            if let Ok(file) = self.file.get() {
+                // SAFETY: the descriptor is open. On a file system without this call the usual write-back remains.
+                unsafe { libc::sync_file_range(file.as_raw_fd(), 0, 0, libc::SYNC_FILE_RANGE_WRITE) };
+            }
         }
     }
 
@@ -428,7 +432,7 @@ impl LogFile {
         let deadline = Instant::now() + WRITER_LIMIT;
         loop {
             let patience = deadline.saturating_duration_since(Instant::now());
-            self.shared.enter_within(&self.file, patience).map_err(|error| match error.kind() {
+            self.shared.enter_within(self.file.get()?, patience).map_err(|error| match error.kind() {
                 ErrorKind::WouldBlock => {
                     io::Error::new(ErrorKind::WouldBlock, "another process hangs in writing to it")
                 }
@@ -438,7 +442,8 @@ impl LogFile {
                 return Ok(());
             }
             // The file was rotated or removed after it was opened.
-            (self.file, self.identity) = open_to_append(&self.path)?;
+            let (file, identity) = open_to_append(&self.path)?;
+            (self.file, self.identity) = (KeptDescriptor::new(file), identity);
             self.shared.note_switch();
             self.has_begun = false;
         }
@@ -446,7 +451,7 @@ impl LogFile {
 
     /// Writes all `bytes`.
     fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all(bytes)
+        self.file.get_mut()?.write_all(bytes)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::kept::KeptDescriptor;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::leftover::{Leftover, OwnerState};
@@ -38,7 +39,7 @@ struct ClaimedOrphan {
     folder: (u64, u64),
     name: String,
     /// The lock file, which stays open for its record lock until the last thread leaves.
-    _lock: Option<File>,
+    _lock: Option<KeptDescriptor<File>>,
     /// Fencing token that is stored in the segment, see `Claim`; 0 before it is stored.
     fencing_token: u64,
     users: u32,

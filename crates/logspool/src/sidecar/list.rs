@@ -191,19 +191,20 @@ pub fn list(folder: &Path) -> io::Result<Vec<ListedSidecar>> {
 fn look(sidecar: &Sidecar) -> ListedSidecar {
     let mut head = [0; HEAD_BYTES];
     let mut intent = [0; INTENT_BYTES];
-    let read = |bytes: &mut [u8], offset| sidecar.file.read_exact_at(bytes, offset).is_ok();
+    let read = |bytes: &mut [u8], offset| sidecar.file().is_ok_and(|file| file.read_exact_at(bytes, offset).is_ok());
     let path = match read(&mut head, 0).then(|| SidecarHead::decode(&head)) {
         Some(Read::Known(head)) => Some(head.path),
         _ => None,
     };
     let intent = if read(&mut intent, INTENT) { Intent::decode(&intent) } else { None };
     // The kernel does not show this process its own lock.
-    let is_inside = sidecar.is_entered_here() || locks::is_held_elsewhere(&sidecar.file, locks::ENTER).unwrap_or(false);
+    let is_inside = sidecar.is_entered_here()
+        || sidecar.file().and_then(|file| locks::is_held_elsewhere(file, locks::ENTER)).unwrap_or(false);
     let since = |intent: &Intent| Duration::from_nanos(monotonic_ns().saturating_sub(intent.written_ns));
     ListedSidecar {
         name: sidecar.identity.file_name(),
         path,
-        bytes: sidecar.file.metadata().map_or(0, |status| status.blocks() * 512),
+        bytes: sidecar.file().and_then(File::metadata).map_or(0, |status| status.blocks() * 512),
         inside: is_inside.then(|| intent.as_ref().map(since).unwrap_or_default()),
         unfinished: intent.is_some() && !is_inside,
         torn: sidecar.torn(),

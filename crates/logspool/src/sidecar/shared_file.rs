@@ -17,6 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
+use logspool_sys::kept::is_gone;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
@@ -127,6 +128,11 @@ impl SharedFile {
                 Ok(false) => {
                     sleep_interruptibly(pause);
                     pause = (pause * 2).min(Duration::from_millis(1));
+                }
+                // The program has closed the sidecar's descriptor, so it counts as retired. The next turn opens another.
+                Err(error) if is_gone(&error) && sidecar.is_retired() => {
+                    self.sidecar_state = SidecarState::Unknown;
+                    self.has_agreed = false;
                 }
                 // The file system has no record locks, or the kernel has no more of them.
                 Err(_) => {

@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
+use logspool_sys::kept::KeptDescriptor;
 use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -43,7 +45,7 @@ pub struct Sidecar {
     pub identity: Identity,
     /// Folder of the sidecar.
     pub folder: Folder,
-    pub(super) file: File,
+    file: KeptDescriptor<File>,
     name: String,
     inside: AtomicBool,
     retired: AtomicBool,
@@ -62,7 +64,9 @@ impl Sidecar {
         let name = identity.file_name();
         let deadline = Instant::now() + OPEN_TIMEOUT;
         loop {
-            let file = folder.open_or_create(&name)?;
+            // Keep it before the lock is taken: keeping closes the first number.
+            let kept = KeptDescriptor::new(folder.open_or_create(&name)?);
+            let file = kept.get()?;
             let status = file.metadata()?;
             // SAFETY: geteuid has no preconditions and cannot fail.
             if !status.is_file() || status.uid() != unsafe { libc::geteuid() } {
@@ -70,10 +74,10 @@ impl Sidecar {
             }
             // A process that removes the file holds this byte exclusively. So check the name only after sharing the
             // byte.
-            if locks::set(&file, USE, LockState::Shared)? && folder.is_named(&name, &file)? {
+            if locks::set(file, USE, LockState::Shared)? && folder.is_named(&name, file)? {
                 let linked_at = AtomicU64::new(monotonic_ns());
                 let [inside, retired, let_go, known] = [const { AtomicBool::new(false) }; 4];
-                return Ok(Self { identity, folder, file, name, inside, retired, let_go, known, linked_at });
+                return Ok(Self { identity, folder, file: kept, name, inside, retired, let_go, known, linked_at });
             }
             if Instant::now() >= deadline {
                 return Err(io::Error::from(io::ErrorKind::ResourceBusy));
@@ -87,15 +91,42 @@ impl Sidecar {
         if self.retired.load(Ordering::Relaxed) {
             return true;
         }
+        // The program has closed the descriptor, and so dropped the locks. Another open sidecar of the file takes them.
+        let Ok(file) = self.file() else {
+            self.retired.store(true, Ordering::Relaxed);
+            return true;
+        };
         let now = monotonic_ns();
         if now.saturating_sub(self.linked_at.load(Ordering::Relaxed)) > RECHECK_NS {
             self.linked_at.store(now, Ordering::Relaxed);
-            if matches!(self.folder.is_named(&self.name, &self.file), Ok(false)) {
+            if matches!(self.folder.is_named(&self.name, file), Ok(false)) {
                 self.retired.store(true, Ordering::Relaxed);
                 return true;
             }
         }
         false
+    }
+
+    /// The sidecar's file.
+    ///
+    /// # Errors
+    ///
+    /// EBADF if the program has closed the descriptor.
+    pub(super) fn file(&self) -> io::Result<&File> {
+        self.file.get()
+    }
+
+    /// Number of the sidecar's descriptor, see [`KeptDescriptor::number`].
+    pub(super) fn descriptor(&self) -> RawFd {
+        self.file.number()
+    }
+
+    fn set_lock(&self, byte: i64, lock: LockState) -> io::Result<bool> {
+        locks::set(self.file()?, byte, lock)
+    }
+
+    fn is_unnamed(&self) -> bool {
+        matches!(self.file().and_then(|file| self.folder.is_named(&self.name, file)), Ok(false))
     }
 
     /// Takes the lock, if no process or thread holds it. After `Ok(true)` the caller must call [`Sidecar::leave`].
@@ -110,18 +141,18 @@ impl Sidecar {
             return Ok(false);
         }
         if self.let_go.load(Ordering::Relaxed) {
-            let shared = locks::set(&self.file, USE, LockState::Shared);
+            let shared = self.set_lock(USE, LockState::Shared);
             if !matches!(shared, Ok(true)) {
                 self.inside.leave();
                 return shared;
             }
             self.let_go.store(false, Ordering::Relaxed);
             // The caller next checks whether the sidecar is retired.
-            if matches!(self.folder.is_named(&self.name, &self.file), Ok(false)) {
+            if self.is_unnamed() {
                 self.retired.store(true, Ordering::Relaxed);
             }
         }
-        let entered = locks::set(&self.file, ENTER, LockState::Alone);
+        let entered = self.set_lock(ENTER, LockState::Alone);
         match entered {
             Ok(true) => steps::reach(steps::AppendStep::Entered),
             _ => self.inside.leave(),
@@ -136,7 +167,7 @@ impl Sidecar {
 
     /// Releases the lock.
     pub fn leave(&self) {
-        let _ = locks::set(&self.file, ENTER, LockState::Free);
+        let _ = self.set_lock(ENTER, LockState::Free);
         self.inside.leave();
     }
 
@@ -152,7 +183,7 @@ impl Sidecar {
         }
         let mut bytes = [0; HEAD_BYTES];
         let head = SidecarHead { identity: self.identity, birth_ns, path: path.to_owned() };
-        let read = match read_up_to(&self.file, &mut bytes, 0)? {
+        let read = match read_up_to(self.file()?, &mut bytes, 0)? {
             0 => Read::New,
             _ => SidecarHead::decode(&bytes),
         };
@@ -162,9 +193,9 @@ impl Sidecar {
             // The earlier file is gone, so its intent has no purpose any more.
             Read::Known(_) => {
                 self.clear()?;
-                self.file.write_all_at(&head.encode(), 0)?;
+                self.file()?.write_all_at(&head.encode(), 0)?;
             }
-            Read::New => self.file.write_all_at(&head.encode(), 0)?,
+            Read::New => self.file()?.write_all_at(&head.encode(), 0)?,
         }
         self.known.store(true, Ordering::Relaxed);
         Ok(true)
@@ -173,7 +204,7 @@ impl Sidecar {
     /// Reads the head. Returns `None` if it is not valid.
     pub fn head(&self) -> Option<SidecarHead> {
         let mut bytes = [0; HEAD_BYTES];
-        self.file.read_exact_at(&mut bytes, 0).ok()?;
+        self.file().ok()?.read_exact_at(&mut bytes, 0).ok()?;
         match SidecarHead::decode(&bytes) {
             Read::Known(head) => Some(head),
             _ => None,
@@ -183,14 +214,14 @@ impl Sidecar {
     /// Whether there is an intent. A process that holds the lock finds its own intent or the intent of a dead writer.
     pub fn has_intent(&self) -> io::Result<bool> {
         let mut state = [0; 8];
-        read_up_to(&self.file, &mut state, INTENT)?;
+        read_up_to(self.file()?, &mut state, INTENT)?;
         Ok(state != [0; 8])
     }
 
     /// Reads the intent. Returns `None` if it is absent or invalid.
     pub fn intent(&self) -> io::Result<Option<Intent>> {
         let mut bytes = [0; INTENT_BYTES];
-        read_up_to(&self.file, &mut bytes, INTENT)?;
+        read_up_to(self.file()?, &mut bytes, INTENT)?;
         Ok(Intent::decode(&bytes))
     }
 
@@ -207,9 +238,9 @@ impl Sidecar {
             buffer.extend_from_slice(&intent.encode());
             buffer.extend_from_slice(bytes);
             // This is one write inside one page, so a kill cannot cut it.
-            self.file.write_all_at(buffer, INTENT)?;
+            self.file()?.write_all_at(buffer, INTENT)?;
         } else {
-            let copied = self.file.write_all_at(bytes, LARGE_COPY).is_ok();
+            let copied = self.file()?.write_all_at(bytes, LARGE_COPY).is_ok();
             intent.copy_offset = if copied { LARGE_COPY } else { 0 };
             self.rewrite(intent)?;
         }
@@ -219,23 +250,23 @@ impl Sidecar {
 
     /// Stores an intent whose copy is already in the sidecar.
     pub fn rewrite(&self, intent: &Intent) -> io::Result<()> {
-        self.file.write_all_at(&intent.encode(), INTENT)
+        self.file()?.write_all_at(&intent.encode(), INTENT)
     }
 
     /// Reads the copy of an intent's bytes. Returns `None` if there is no complete copy.
     pub fn copy(&self, intent: &Intent) -> io::Result<Option<Vec<u8>>> {
-        let file_bytes = self.file.metadata()?.len();
+        let file_bytes = self.file()?.metadata()?.len();
         if intent.copy_offset == 0 || intent.copy_offset.checked_add(intent.length).is_none_or(|end| end > file_bytes) {
             return Ok(None);
         }
         let mut bytes = vec![0; intent.length as usize];
-        self.file.read_exact_at(&mut bytes, intent.copy_offset)?;
+        self.file()?.read_exact_at(&mut bytes, intent.copy_offset)?;
         Ok(Some(bytes))
     }
 
     /// Clears the intent.
     pub fn clear(&self) -> io::Result<()> {
-        self.file.write_all_at(&[0; 8], INTENT)?;
+        self.file()?.write_all_at(&[0; 8], INTENT)?;
         steps::reach(steps::AppendStep::Cleared);
         Ok(())
     }
@@ -243,13 +274,13 @@ impl Sidecar {
     /// Releases the memory of a copy of `bytes` bytes, if the copy is longer than [`PIECE_BYTES`].
     pub fn shrink(&self, bytes: usize) {
         if bytes > PIECE_BYTES {
-            let _ = self.file.set_len(LARGE_COPY);
+            let _ = self.file().and_then(|file| file.set_len(LARGE_COPY));
         }
     }
 
     /// Adds one to the number of torn lines in the sidecar.
     pub fn count_torn(&self) -> io::Result<()> {
-        self.file.write_all_at(&(self.word(TORN)? + 1).to_ne_bytes(), TORN)
+        self.file()?.write_all_at(&(self.word(TORN)? + 1).to_ne_bytes(), TORN)
     }
 
     /// Number of torn lines.
@@ -267,18 +298,18 @@ impl Sidecar {
 
     /// Sets the agreed time of the next rotation. The caller holds the lock.
     pub fn set_due(&self, due: i64) -> io::Result<()> {
-        self.file.write_all_at(&due.to_ne_bytes(), DUE)
+        self.file()?.write_all_at(&due.to_ne_bytes(), DUE)
     }
 
     fn word(&self, offset: u64) -> io::Result<u64> {
         let mut bytes = [0; 8];
-        read_up_to(&self.file, &mut bytes, offset)?;
+        read_up_to(self.file()?, &mut bytes, offset)?;
         Ok(u64::from_ne_bytes(bytes))
     }
 
     /// Whether another process has the sidecar open.
     pub fn is_used_elsewhere(&self) -> bool {
-        locks::is_held_elsewhere(&self.file, USE).unwrap_or(true)
+        self.file().and_then(|file| locks::is_held_elsewhere(file, USE)).unwrap_or(true)
     }
 
     /// Releases the shared lock, and removes the file if no other process has it open and it holds no intent. If
@@ -289,15 +320,15 @@ impl Sidecar {
             return;
         }
         self.let_go.store(true, Ordering::Relaxed);
-        if locks::lock_exclusively(&self.file) {
+        if self.file().is_ok_and(locks::lock_exclusively) {
             // While the byte was not locked, other processes may have removed the file and created another one with
             // this name.
-            let is_gone = matches!(self.folder.is_named(&self.name, &self.file), Ok(false));
+            let is_gone = self.is_unnamed();
             if is_gone || matches!(self.has_intent(), Ok(false)) && self.folder.remove(&self.name).is_ok() {
                 self.retired.store(true, Ordering::Relaxed);
             }
             // Processes that wait to share the byte can now check whether the name is gone.
-            let _ = locks::set(&self.file, USE, LockState::Free);
+            let _ = self.set_lock(USE, LockState::Free);
         }
         self.inside.leave();
     }

@@ -6,7 +6,6 @@
 
 use std::io;
 use std::ops::Deref;
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -133,7 +132,7 @@ fn claim_place(sidecar: &Sidecar) -> Option<&'static HandlerPlace> {
     let process = std::process::id();
     let place = PLACES.iter().find(|place| place.is_free(process))?;
     let Identity { device, inode } = sidecar.identity;
-    let descriptor = sidecar.file.as_raw_fd();
+    let descriptor = sidecar.descriptor();
     place.take(process, NamedSidecar { descriptor, folder: sidecar.folder.descriptor(), device, inode });
     Some(place)
 }
@@ -144,23 +143,27 @@ pub fn unlink_async_signal_safe() {
     let process = unsafe { libc::getpid() } as u32;
     for place in &PLACES {
         let Some(NamedSidecar { descriptor, folder, device, inode }) = place.named(process) else { continue };
-        if !locks::lock_exclusively_raw(descriptor) {
+        let identity = Identity { device, inode };
+        let name = identity.c_name();
+        let is_named = || {
+            // SAFETY: all-zero stats are valid values, `name` ends with a NUL, and the kernel checks the descriptors.
+            unsafe {
+                let (mut held, mut named): (libc::stat, libc::stat) = (std::mem::zeroed(), std::mem::zeroed());
+                libc::fstat(descriptor, &mut held) == 0
+                    && libc::fstatat(folder, name.as_ptr(), &mut named, libc::AT_SYMLINK_NOFOLLOW) == 0
+                    && (held.st_dev, held.st_ino) == (named.st_dev, named.st_ino)
+            }
+        };
+        // The program may have closed or reused a number. Then the sidecar stays, and the next start removes it.
+        if !is_named() || !locks::lock_exclusively_raw(descriptor) {
             continue;
         }
         let mut state = [0_u8; 8];
         // SAFETY: a valid buffer of eight bytes.
         let read = unsafe { libc::pread(descriptor, state.as_mut_ptr().cast(), state.len(), INTENT as i64) };
-        let identity = Identity { device, inode };
-        let name = identity.c_name();
-        // SAFETY: all-zero stats are valid values, `name` ends with a NUL, and the kernel checks the descriptors.
-        unsafe {
-            let (mut held, mut named): (libc::stat, libc::stat) = (std::mem::zeroed(), std::mem::zeroed());
-            let is_named = libc::fstat(descriptor, &mut held) == 0
-                && libc::fstatat(folder, name.as_ptr(), &mut named, libc::AT_SYMLINK_NOFOLLOW) == 0
-                && held.st_ino == named.st_ino;
-            if read >= 0 && state == [0; 8] && is_named {
-                libc::unlinkat(folder, name.as_ptr(), 0);
-            }
+        if read >= 0 && state == [0; 8] && is_named() {
+            // SAFETY: `name` ends with a NUL, and the folder has the sidecar.
+            unsafe { libc::unlinkat(folder, name.as_ptr(), 0) };
         }
     }
 }

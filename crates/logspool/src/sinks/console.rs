@@ -11,9 +11,9 @@
 use std::io;
 
 use logspool_record::definition::Descriptor;
+use logspool_sys::kept;
 
 use super::duplicates::ListedDuplicate;
-use super::file;
 use super::{Place, SinkOptions, SinkPlace, Traits};
 use crate::sink::{Lines, Sink, SinkError};
 
@@ -70,7 +70,7 @@ impl ConsoleSink {
     ///
     /// EBADF if the descriptor is not open, or the error of fcntl(2).
     pub fn open(number: i32, descriptor: Descriptor) -> io::Result<Self> {
-        let place = SinkPlace::of(number).ok_or_else(closed)?;
+        let place = SinkPlace::of(number).ok_or_else(kept::gone)?;
         let mut sink = Self { number, borrowed: None };
         if let Descriptor::Duplicate(_) = descriptor {
             sink.borrowed = Some(BorrowedDescriptor { place, duplicate: None, was_closed: false });
@@ -83,22 +83,19 @@ impl ConsoleSink {
     fn descriptor(&mut self) -> io::Result<i32> {
         let Some(borrowed) = &mut self.borrowed else { return Ok(self.number) };
         borrowed.was_closed = false;
-        if let Some(duplicate) = &borrowed.duplicate {
-            return Ok(duplicate.descriptor());
+        if let Some(descriptor) = borrowed.duplicate.as_ref().and_then(ListedDuplicate::descriptor) {
+            return Ok(descriptor);
         }
-        let duplicate = ListedDuplicate::new(file::duplicate(self.number)?);
-        let descriptor = duplicate.descriptor();
+        // There is none yet, or the program has closed it. Its own descriptor may still be open.
+        borrowed.duplicate = None;
+        let duplicate = ListedDuplicate::new(kept::duplicate(self.number)?);
+        let descriptor = duplicate.descriptor().ok_or_else(kept::gone)?;
         if SinkPlace::of(descriptor) != Some(borrowed.place) {
-            return Err(closed());
+            return Err(kept::gone());
         }
         borrowed.duplicate = Some(duplicate);
         Ok(descriptor)
     }
-}
-
-/// The error for a descriptor that the program has closed.
-fn closed() -> io::Error {
-    io::Error::from_raw_os_error(libc::EBADF)
 }
 
 impl Sink for ConsoleSink {

@@ -9,30 +9,47 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::MAX_SINKS;
+use logspool_sys::kept::{FileIdentity, KeptDescriptor};
 
 /// Duplicates by descriptor. The upper half of a word is the id of the process that created the duplicate. 0 is a free
 /// place.
-static PLACES: [AtomicU64; MAX_SINKS] = [const { AtomicU64::new(0) }; MAX_SINKS];
+static PLACES: [DuplicatePlace; MAX_SINKS] =
+    [const { DuplicatePlace { word: AtomicU64::new(0), inode: AtomicU64::new(0) } }; MAX_SINKS];
+
+/// A place of the list.
+#[derive(Debug)]
+struct DuplicatePlace {
+    word: AtomicU64,
+    /// Inode of the duplicated file. A child closes nothing else.
+    inode: AtomicU64,
+}
 
 /// A listed duplicate, closed when dropped.
 #[derive(Debug)]
 pub struct ListedDuplicate {
-    file: File,
+    file: KeptDescriptor<File>,
     /// `None`: the list was full. A child then keeps its inherited copy open.
-    place: Option<&'static AtomicU64>,
+    place: Option<&'static DuplicatePlace>,
 }
 
 impl ListedDuplicate {
     /// Adds a new duplicate to the list.
     pub fn new(file: File) -> Self {
-        let word = u64::from(std::process::id()) << 32 | u64::from(file.as_raw_fd() as u32);
-        let take = |place: &&AtomicU64| place.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok();
-        Self { place: PLACES.iter().find(take), file }
+        let file = KeptDescriptor::new(file);
+        let word = u64::from(std::process::id()) << 32 | u64::from(file.number() as u32);
+        let take = |place: &&DuplicatePlace| {
+            place.word.compare_exchange(0, word, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
+        let place = PLACES.iter().find(take);
+        if let (Some(place), Some(identity)) = (place, file.identity()) {
+            place.inode.store(identity.inode, Ordering::Relaxed);
+        }
+        Self { place, file }
     }
 
-    /// The descriptor's number.
-    pub fn descriptor(&self) -> RawFd {
-        self.file.as_raw_fd()
+    /// The descriptor. `None`: the program has closed it.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.file.get().ok().map(File::as_raw_fd)
     }
 }
 
@@ -42,7 +59,7 @@ impl Drop for ListedDuplicate {
         // a child without this store does not have the close either, because both fork and close take the kernel's lock
         // of the table.
         if let Some(place) = self.place {
-            place.store(0, Ordering::Relaxed);
+            place.word.store(0, Ordering::Relaxed);
         }
     }
 }
@@ -52,11 +69,14 @@ impl Drop for ListedDuplicate {
 pub fn close_inherited() {
     let parent = u64::from(std::os::unix::process::parent_id());
     for place in &PLACES {
-        let word = place.load(Ordering::Relaxed);
+        let word = place.word.load(Ordering::Relaxed);
         if word != 0 && word >> 32 == parent {
-            place.store(0, Ordering::Relaxed);
-            // SAFETY: the child's own copy of the descriptor; the child never uses the sink that owned it.
-            unsafe { libc::close(word as u32 as RawFd) };
+            place.word.store(0, Ordering::Relaxed);
+            let descriptor = word as u32 as RawFd;
+            if FileIdentity::of(descriptor).is_some_and(|file| file.inode == place.inode.load(Ordering::Relaxed)) {
+                // SAFETY: the child's own copy of the descriptor; the child never uses the sink that owned it.
+                unsafe { libc::close(descriptor) };
+            }
         }
     }
 }

@@ -1,20 +1,20 @@
 //! A regular file that is appended to, the most common sink; or a named pipe or device.
 //!
-//! The descriptor is either opened here or duplicated from the handler's stream. The stream's file is never opened
-//! again by its path: the sink writes to the file that the program opened. A duplicate shares offset and flags with the
+//! The descriptor is either opened here or duplicated from the handler's stream: the sink writes to the file that the
+//! program opened. Only if the program closes both, the path is opened again (`log_stream.rs`). A duplicate shares offset and flags with the
 //! original. O_APPEND stays as the program chose it, and O_NONBLOCK is never set. `sidecar.rs` handles other processes
 //! that append to the same file.
 //!
 //! A named pipe whose reader is gone waits for the next reader, as long as the path names the pipe.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
-use std::os::fd::FromRawFd;
+use std::fs;
+use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 use logspool_record::definition::Descriptor;
 
+use super::log_stream::{LogStream, Restored};
 use super::unsynced::UnsyncedBytes;
 use super::{Place, SinkOptions, Traits};
 use crate::sidecar::{Identity, SharedFile};
@@ -49,7 +49,7 @@ impl SinkOptions for FileOptions {
 #[derive(Debug)]
 pub struct FileSink {
     path: PathBuf,
-    file: File,
+    stream: LogStream,
     is_pipe: bool,
     shared: SharedFile,
     unsynced: UnsyncedBytes,
@@ -62,9 +62,19 @@ impl FileSink {
     ///
     /// The error of open(2) or fcntl(2).
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
-        let file = open_or_duplicate(path, descriptor)?;
-        let is_pipe = file.metadata()?.file_type().is_fifo();
-        Ok(Self { path: path.into(), file, is_pipe, shared: SharedFile::default(), unsynced: UnsyncedBytes::default() })
+        let stream = LogStream::open(path, descriptor)?;
+        let is_pipe = stream.file()?.metadata()?.file_type().is_fifo();
+        Ok(Self { path: path.into(), stream, is_pipe, shared: SharedFile::default(), unsynced: UnsyncedBytes::default() })
+    }
+
+    /// Opens the file again if the program has closed its descriptor.
+    fn restore(&mut self) -> io::Result<()> {
+        if self.stream.restore()? == Restored::Other {
+            self.shared.note_switch();
+            self.unsynced.leave_unopened();
+            self.is_pipe = self.stream.file()?.metadata()?.file_type().is_fifo();
+        }
+        Ok(())
     }
 
     /// Whether a failed write can succeed later because a named pipe may get a new reader.
@@ -72,53 +82,30 @@ impl FileSink {
         let identity = |metadata: io::Result<fs::Metadata>| metadata.ok().map(|metadata| Identity::of(&metadata));
         self.is_pipe
             && error.raw_os_error() == Some(libc::EPIPE)
-            && identity(fs::metadata(&self.path)) == identity(self.file.metadata())
+            && identity(fs::metadata(&self.path)) == identity(self.stream.file().and_then(fs::File::metadata))
     }
-}
-
-/// Opens the file of a definition in append mode, or duplicates the program's descriptor.
-pub(super) fn open_or_duplicate(path: &str, descriptor: Descriptor) -> io::Result<File> {
-    match descriptor {
-        Descriptor::Open => open_to_append(path),
-        Descriptor::Duplicate(number) => duplicate(number),
-    }
-}
-
-/// Opens as `open(path, "a")` does in Python. A missing file is created, with mode 0666 minus the umask. The position
-/// is the end of the file.
-pub(super) fn open_to_append(path: &str) -> io::Result<File> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
-    match file.seek(SeekFrom::End(0)) {
-        Err(error) if error.raw_os_error() != Some(libc::ESPIPE) => Err(error),
-        _ => Ok(file),
-    }
-}
-
-/// Duplicates a descriptor, with close-on-exec and a number above the three standard ones.
-pub(super) fn duplicate(number: i32) -> io::Result<File> {
-    // SAFETY: fcntl checks the descriptor itself.
-    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
-    if copy < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: fcntl has just created the descriptor, so it has no other owner.
-    Ok(unsafe { File::from_raw_fd(copy) })
 }
 
 impl Sink for FileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
-        self.shared.enter(&self.file)?;
+        self.restore().map_err(SinkError::from_write)?;
+        let file = self.stream.file_mut().map_err(SinkError::Retry)?;
+        self.shared.enter(file)?;
         let part = if self.is_pipe { lines.for_pipe().len() } else { lines.bytes.len() };
-        let count = match self.shared.append(&mut self.file, &lines, part) {
-            Err(SinkError::Fatal(error)) if self.awaits_reader(&error) => return Err(SinkError::Retry(error)),
-            appended => appended?,
-        };
-        self.unsynced.note(&mut self.file, &lines.bytes[..count]);
-        Ok(count)
+        let appended = self.shared.append(file, &lines, part);
+        if let Ok(count) = appended {
+            self.unsynced.note(file, &lines.bytes[..count]);
+        }
+        match appended {
+            Err(SinkError::Fatal(error)) if self.awaits_reader(&error) => Err(SinkError::Retry(error)),
+            appended => appended,
+        }
     }
 
     fn sync(&mut self) -> Result<(), SyncError> {
-        self.unsynced.sync(&self.file, &self.path)
+        let fail = |error| SyncError { error, is_final: true };
+        self.restore().map_err(fail)?;
+        self.unsynced.sync(self.stream.file().map_err(fail)?, &self.path)
     }
 
     fn keep_unsynced(&mut self) {

@@ -26,6 +26,7 @@ mod expired;
 mod group;
 #[cfg(feature = "http")]
 mod http;
+mod log_stream;
 mod lookup;
 mod named;
 mod parts;

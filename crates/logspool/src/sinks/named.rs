@@ -3,14 +3,14 @@
 //! Invariant: the open file is closed only after its successor is open, so that a failure of any step leaves a writable
 //! file. It is identified by device and inode; if the path names another file, the open file has moved.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use logspool_record::definition::Descriptor;
 
-use super::file;
+use super::log_stream::{LogStream, Restored, open_to_append};
 use super::unsynced::UnsyncedBytes;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Origin, SinkError, SyncError};
@@ -19,7 +19,7 @@ use crate::sink::{Lines, Origin, SinkError, SyncError};
 #[derive(Debug)]
 pub struct NamedFile {
     path: String,
-    file: File,
+    stream: LogStream,
     identity: Identity,
     is_regular: bool,
     rotation_count: u64,
@@ -34,12 +34,12 @@ impl NamedFile {
     ///
     /// The system's error.
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
-        let file = file::open_or_duplicate(path, descriptor)?;
-        let metadata = file.metadata()?;
+        let stream = LogStream::open(path, descriptor)?;
+        let metadata = stream.file()?.metadata()?;
         let (identity, is_regular) = (Identity::of(&metadata), metadata.is_file());
         let shared = SharedFile::default();
         let unsynced = UnsyncedBytes::default();
-        Ok(Self { path: path.to_owned(), file, identity, is_regular, rotation_count: 0, shared, unsynced })
+        Ok(Self { path: path.to_owned(), stream, identity, is_regular, rotation_count: 0, shared, unsynced })
     }
 
     /// The path that the file was opened by.
@@ -68,7 +68,23 @@ impl NamedFile {
     ///
     /// See [`SharedFile::enter`].
     pub fn enter(&mut self) -> Result<(), SinkError> {
-        self.shared.enter(&self.file)
+        self.restore().map_err(SinkError::from_write)?;
+        self.shared.enter(self.stream.file().map_err(SinkError::Retry)?)
+    }
+
+    /// Opens the file again if the program has closed its descriptor.
+    ///
+    /// # Errors
+    ///
+    /// EBADF if it cannot be opened again; the error of open(2) if that may succeed later.
+    pub fn restore(&mut self) -> io::Result<()> {
+        if self.stream.restore()? == Restored::Other {
+            let metadata = self.stream.file()?.metadata()?;
+            (self.identity, self.is_regular) = (Identity::of(&metadata), metadata.is_file());
+            self.shared.note_switch();
+            self.unsynced.leave_unopened();
+        }
+        Ok(())
     }
 
     /// Whether `lines` are the rest of a partly written piece. Until the rest is written, no other process may write to
@@ -83,8 +99,10 @@ impl NamedFile {
     ///
     /// The error, classified by [`SinkError::from_write`].
     pub fn append(&mut self, lines: &Lines<'_>, part: usize) -> Result<usize, SinkError> {
-        let count = self.shared.append(&mut self.file, lines, part)?;
-        self.unsynced.note(&mut self.file, &lines.bytes[..count]);
+        self.restore().map_err(SinkError::from_write)?;
+        let file = self.stream.file_mut().map_err(SinkError::Retry)?;
+        let count = self.shared.append(file, lines, part)?;
+        self.unsynced.note(file, &lines.bytes[..count]);
         Ok(count)
     }
 
@@ -94,7 +112,9 @@ impl NamedFile {
     ///
     /// See [`crate::sink::Sink::sync`].
     pub fn sync(&mut self) -> Result<(), SyncError> {
-        self.unsynced.sync(&self.file, Path::new(&self.path))
+        let fail = |error| SyncError { error, is_final: true };
+        self.restore().map_err(fail)?;
+        self.unsynced.sync(self.stream.file().map_err(fail)?, Path::new(&self.path))
     }
 
     /// Like [`crate::sink::Sink::keep_unsynced`].
@@ -104,12 +124,12 @@ impl NamedFile {
 
     /// Length of the file, including bytes that other processes wrote.
     pub fn end(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
+        Ok(self.stream.file()?.metadata()?.len())
     }
 
     /// Position of this descriptor, which is the end of its own last write.
     pub fn position(&mut self) -> io::Result<u64> {
-        self.file.stream_position()
+        self.stream.file_mut()?.stream_position()
     }
 
     /// Whether the path now names another file, or no file.
@@ -131,7 +151,7 @@ impl NamedFile {
     ///
     /// The error of fstat(2).
     pub fn has_name(&self) -> io::Result<bool> {
-        Ok(self.file.metadata()?.nlink() > 0)
+        Ok(self.stream.file()?.metadata()?.nlink() > 0)
     }
 
     /// Whether the open file is a regular one.
@@ -150,16 +170,19 @@ impl NamedFile {
     ///
     /// The error of open(2); the old file then stays open.
     pub fn reopen(&mut self) -> io::Result<()> {
-        let file = file::open_to_append(&self.path)?;
+        let file = open_to_append(&self.path)?;
         let metadata = file.metadata()?;
         let identity = Identity::of(&metadata);
         // The old file is still open, so the new file cannot get its inode.
         if identity != self.identity {
-            self.unsynced.leave(&self.file, Path::new(&self.path));
+            match self.stream.file() {
+                Ok(old) => self.unsynced.leave(old, Path::new(&self.path)),
+                Err(_) => self.unsynced.leave_unopened(),
+            }
             self.rotation_count += 1;
             self.shared.note_switch();
         }
-        self.file = file;
+        self.stream.replace(file);
         self.identity = identity;
         self.is_regular = metadata.is_file();
         Ok(())

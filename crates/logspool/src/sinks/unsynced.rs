@@ -16,6 +16,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use logspool_sys::kept::{self, KeptDescriptor};
+
 use crate::sink::SyncError;
 
 /// Maximum bytes kept after a failed sync.
@@ -34,7 +36,7 @@ pub struct UnsyncedBytes {
     /// Whether a sync of `pieces` has failed. They are durable only after they are written again and synced.
     failed: bool,
     /// The open file that is synced; `None` if it is the one used for writing.
-    through: Option<File>,
+    through: Option<KeptDescriptor<File>>,
     /// The error of syncing an earlier file, from which the sink has switched to another one.
     failure: Option<io::Error>,
     is_folder_synced: bool,
@@ -94,6 +96,20 @@ impl UnsyncedBytes {
         } else if let Err(error) = self.sync_file(file, path) {
             self.failure = Some(error);
         }
+        self.forget();
+    }
+
+    /// Notes that the sink has another file, because the program has closed the descriptor of the old one. Its bytes
+    /// cannot be synced.
+    pub fn leave_unopened(&mut self) {
+        if self.keeps && !self.pieces.is_empty() {
+            self.failure = Some(kept::gone());
+        }
+        self.left |= !self.keeps && !self.cannot;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
         self.pieces.clear();
         self.failed = false;
         self.through = None;
@@ -115,7 +131,7 @@ impl UnsyncedBytes {
                     return Ok(());
                 }
                 Err(error) if !self.keeps => {
-                    self.through = open_anew(file).ok();
+                    self.through = open_anew(file).ok().map(KeptDescriptor::new);
                     return Err(error);
                 }
                 Err(_) => self.write_again(file)?,
@@ -129,7 +145,11 @@ impl UnsyncedBytes {
     }
 
     fn sync_written(&mut self, file: &File) -> io::Result<()> {
-        let described = self.through.as_ref().unwrap_or(file);
+        // A later sync of the first description would report success, see above.
+        if self.through.as_ref().is_some_and(|through| !through.is_ours()) {
+            self.through = Some(KeptDescriptor::new(open_anew(file)?));
+        }
+        let described = self.through.as_ref().map_or(Ok(file), KeptDescriptor::get)?;
         let others = std::mem::take(&mut self.left);
         loop {
             let synced = if others { sync_all_files(described) } else { described.sync_data() };
@@ -143,7 +163,7 @@ impl UnsyncedBytes {
     fn write_again(&mut self, file: &File) -> io::Result<()> {
         let anew = open_anew(file)?;
         // The old description is replaced first, so that it is never synced again, even if a step below fails.
-        let anew = &*self.through.insert(anew);
+        let anew = self.through.insert(KeptDescriptor::new(anew)).get()?;
         for (start, piece) in self.pieces.iter().filter(|(start, piece)| is_still_there(anew, *start, piece)) {
             anew.write_all_at(piece, *start)?;
         }

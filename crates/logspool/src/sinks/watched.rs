@@ -62,6 +62,7 @@ impl WatchedFileSink {
 
 impl Sink for WatchedFileSink {
     fn write(&mut self, lines: Lines<'_>) -> Result<usize, SinkError> {
+        self.file.restore().map_err(SinkError::from_write)?;
         let mut part = lines.bytes.len();
         if self.torn.continues(&lines) && self.file.has_name().map_err(SinkError::Retry)? {
             part = lines.marks.first().map_or(part, |mark| mark.end as usize - lines.before);

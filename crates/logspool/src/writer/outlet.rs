@@ -106,6 +106,8 @@ pub struct Outlet {
     pub(super) error_number: AtomicI32,
     pub(super) notify: AtomicBool,
     pub(super) begun: AtomicBool,
+    /// Whether records were dropped because the program has closed the sink's descriptor.
+    pub(super) lost_descriptor: AtomicBool,
     pub(super) meters: SinkMeters,
     /// Newest flush ticket whose records are all written to this sink.
     pub flushed_ticket: AtomicU64,
@@ -179,6 +181,7 @@ impl Outlet {
             error_number: AtomicI32::new(0),
             notify: AtomicBool::new(false),
             begun: AtomicBool::new(false),
+            lost_descriptor: AtomicBool::new(false),
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
             rotation_count: first.rotation_count.clone(),

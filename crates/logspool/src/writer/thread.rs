@@ -8,6 +8,7 @@ use std::time::Duration;
 use logspool_lanes::blob::large_until;
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::clock::{monotonic_ns, wall_ns};
+use logspool_sys::kept;
 use logspool_sys::progress;
 use logspool_sys::published::Published;
 
@@ -17,8 +18,10 @@ use super::syncing::SyncDue;
 use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
 use crate::durable::SyncOutcome;
+use crate::fallback;
 use crate::meters::{ErrorClass, WRITE_SECONDS};
 use crate::sink::{Lines, Sink, SinkError};
+use crate::sinks;
 use crate::stats::DropReason;
 
 /// First and longest pause between two tries of a failed write.
@@ -272,6 +275,9 @@ impl Outlet {
                 }
                 Err(SinkError::Fatal(error)) => {
                     self.note(&error);
+                    if kept::is_gone(&error) {
+                        self.report_closed_descriptor();
+                    }
                     if let Some(count) = sink.give_up(&lines) {
                         self.count_given_up(&lines, count);
                         written += count;
@@ -299,6 +305,23 @@ impl Outlet {
         if let Some(chunk) = Arc::into_inner(chunk) {
             self.lock().spare_chunks.put(chunk);
         }
+    }
+
+    /// Tells the user that the program has closed the sink's descriptor, and that its file cannot be opened again.
+    fn report_closed_descriptor(&self) {
+        let is_reported = self.lost_descriptor.swap(true, Ordering::Relaxed);
+        if !is_reported && !fallback::is_standard_error(self) {
+            fallback::report(&format!(
+                "logspool: cannot write to {}: the program has closed its descriptor; the records for it are dropped \
+                 and counted as sink_closed (fix: close only descriptors that the program has opened)\n",
+                sinks::place(&self.definition).name("a sink")
+            ));
+        }
+    }
+
+    /// Whether records were dropped because the program has closed the sink's descriptor.
+    pub fn has_lost_descriptor(&self) -> bool {
+        self.lost_descriptor.load(Ordering::Relaxed)
     }
 
     pub(super) fn note(&self, error: &std::io::Error) {

@@ -269,7 +269,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
     let claim = Claim::take(&folder, &leftover).unwrap().unwrap();
     // Close the sink as if `first.log` had all its records.
     claim.close(first as usize).unwrap();
-    let read = || Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
+    let read = || Decoded::read(&folder, &leftover, claim.segment().unwrap().unwrap()).unwrap();
     let notes = advanced_words(&read().plan.written_batches(|batch| batch > up_to));
     let count = notes.len();
     notes.into_iter().take(kept).for_each(|(offset, word)| claim.raise(offset, word).unwrap());
@@ -309,7 +309,7 @@ fn a_batch_that_a_message_to_a_service_follows_stays_until_the_service_has_it() 
     let leftover = Leftover::find(&folder, NAME).unwrap();
     let claim = Claim::take(&folder, &leftover).unwrap().unwrap();
     claim.close(first as usize).unwrap();
-    let decoded = Decoded::read(&folder, &leftover, claim.segment().unwrap()).unwrap();
+    let decoded = Decoded::read(&folder, &leftover, claim.segment().unwrap().unwrap()).unwrap();
 
     assert_eq!(1, passed(&decoded).batch);
 }

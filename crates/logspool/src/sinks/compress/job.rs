@@ -2,7 +2,6 @@
 
 use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,6 +9,8 @@ use std::sync::Arc;
 use flate2::GzBuilder;
 use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
+
+use logspool_sys::kept::KeptDescriptor;
 
 use super::forms;
 use super::live::while_nobody_rotates;
@@ -33,20 +34,35 @@ const ZSTD_LEVEL: i32 = 3;
 
 /// See the module documentation.
 pub struct Job {
-    source: File,
+    source: KeptDescriptor<File>,
     status: Metadata,
     read: u64,
     begun: PathBuf,
     /// The compressed file. It must have only one descriptor: closing another one would drop the record lock.
-    file: Arc<File>,
+    file: KeptWriter,
     synced: u64,
     encoder: Option<Encoder>,
     is_placed: bool,
 }
 
 enum Encoder {
-    Gzip(Box<GzEncoder<Arc<File>>>),
-    Zstd(Box<ZstdEncoder<'static, Arc<File>>>),
+    Gzip(Box<GzEncoder<KeptWriter>>),
+    Zstd(Box<ZstdEncoder<'static, KeptWriter>>),
+}
+
+/// The compressed file, as the encoder writes it.
+#[derive(Clone)]
+struct KeptWriter(Arc<KeptDescriptor<File>>);
+
+impl Write for KeptWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = self.0.get()?;
+        file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Encoder {
@@ -80,15 +96,16 @@ impl Job {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(error),
             };
-        let status = source.metadata()?;
+        let source = KeptDescriptor::new(source);
+        let status = source.get()?.metadata()?;
         if status.ino() != backup.inode || !status.is_file() {
             return Ok(None);
         }
         let begun = scan::begun_path(task, backup.inode);
         let Some(file) = open_alone(&begun, true)? else { return Ok(None) };
-        file.set_len(0)?;
+        file.get()?.set_len(0)?;
         let note = forms::note(&status);
-        let file = Arc::new(file);
+        let file = KeptWriter(Arc::new(file));
         let writes = file.clone();
         let encoder = match task.how {
             Compression::Gzip => {
@@ -116,7 +133,7 @@ impl Job {
             if is_asked_to_leave() {
                 return Ok(JobProgress::Partly);
             }
-            let count = self.source.read(&mut piece)?;
+            let count = self.source.get_mut()?.read(&mut piece)?;
             if count == 0 {
                 self.seal()?;
                 break;
@@ -128,9 +145,10 @@ impl Job {
             if before <= half && half < self.read {
                 reach(AppendStep::Compressing);
             }
-            let made = self.file.metadata()?.len();
+            let file = self.file.0.get()?;
+            let made = file.metadata()?.len();
             if made - self.synced >= SYNC_BYTES {
-                self.file.sync_data()?;
+                file.sync_data()?;
                 self.synced = made;
             }
         }
@@ -146,12 +164,13 @@ impl Job {
             }
             None => {}
         }
+        let file = self.file.0.get()?;
         // Only root may change the owner. For other users the compressed file already has the right owner: they created
         // it, as they created the plain file.
-        let _ = fchown(&*self.file, Some(self.status.uid()), Some(self.status.gid()));
-        self.file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
-        self.file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
-        self.file.sync_all()?;
+        let _ = fchown(file, Some(self.status.uid()), Some(self.status.gid()));
+        file.set_permissions(fs::Permissions::from_mode(self.status.mode() & 0o7777))?;
+        file.set_times(FileTimes::new().set_modified(self.status.modified()?))?;
+        file.sync_all()?;
         reach(AppendStep::Compressed);
         Ok(())
     }
@@ -197,14 +216,15 @@ impl Job {
         // The job holds the file open, so no other file of this device can have its inode.
         let is_it = fs::symlink_metadata(&path)
             .is_ok_and(|there| there.dev() == self.status.dev() && there.ino() == self.status.ino());
-        let now = self.source.metadata()?;
+        let now = self.source.get()?.metadata()?;
         let is_as_read = now.len() == self.read && now.len() == self.status.len();
         Ok((is_it && is_as_read).then_some(path))
     }
 
-    /// Descriptors that a forked child must close.
-    pub fn descriptors(&self) -> [RawFd; 2] {
-        [self.source.as_raw_fd(), self.file.as_raw_fd()]
+    /// In a forked child: closes the inherited descriptors.
+    pub fn close_inherited(&self) {
+        self.source.close_inherited();
+        self.file.0.close_inherited();
     }
 }
 
@@ -217,7 +237,7 @@ impl Drop for Job {
 }
 
 /// Opens a `.part` file, or creates it if `make`, and locks it. `None`: another process is working on it.
-fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
+fn open_alone(path: &Path, make: bool) -> io::Result<Option<KeptDescriptor<File>>> {
     let opened = OpenOptions::new()
         .read(true)
         .write(true)
@@ -226,18 +246,20 @@ fn open_alone(path: &Path, make: bool) -> io::Result<Option<File>> {
         .mode(0o600)
         .custom_flags(libc::O_NOFOLLOW)
         .open(path);
-    let file = match opened {
-        Ok(file) => file,
+    let kept = match opened {
+        // Keep it before the lock is taken: keeping closes the first number.
+        Ok(file) => KeptDescriptor::new(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    if !locks::set(&file, 0, LockState::Alone)? {
+    let file = kept.get()?;
+    if !locks::set(file, 0, LockState::Alone)? {
         return Ok(None);
     }
     // The previous holder of the lock may have renamed or removed the file.
     let is_it = fs::symlink_metadata(path)
         .is_ok_and(|there| file.metadata().is_ok_and(|here| Identity::of(&there) == Identity::of(&here)));
-    Ok(is_it.then_some(file))
+    Ok(is_it.then_some(kept))
 }
 
 /// Removes the `.part` file of a dead process.

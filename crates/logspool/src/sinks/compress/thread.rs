@@ -95,11 +95,8 @@ pub fn close_inherited() {
         if state.runs {
             return;
         }
-        for descriptor in state.waiting.iter().filter_map(|errand| errand.job.as_ref()).flat_map(Job::descriptors) {
-            // SAFETY: the descriptors are this child's copies, and the state that holds them is never used again in
-            // this child.
-            unsafe { libc::close(descriptor) };
-        }
+        // The state that holds the jobs is never used again in this child.
+        state.waiting.iter().filter_map(|errand| errand.job.as_ref()).for_each(Job::close_inherited);
     });
 }
 

@@ -11,6 +11,7 @@ use super::address::PeerAddress;
 use super::stream::{self, Socket};
 use super::tls::Session;
 use logspool_record::address::ServiceAddress;
+use logspool_sys::kept::KeptDescriptor;
 
 /// How long one write waits for room. Then the writer checks whether it has a new order.
 const POLL_MS: i32 = 50;
@@ -27,8 +28,8 @@ const TLS_PIECE_BYTES: usize = 16 * 1024;
 /// An open socket.
 #[derive(Debug)]
 pub enum Link {
-    Udp(UdpSocket),
-    Datagram(UnixDatagram),
+    Udp(KeptDescriptor<UdpSocket>),
+    Datagram(KeptDescriptor<UnixDatagram>),
     Stream(Socket),
     Tls(TlsLink),
 }
@@ -54,7 +55,7 @@ impl Link {
         match address {
             PeerAddress::Udp { host, port } => {
                 let places = (host.as_str(), *port).to_socket_addrs().map_err(stream::unknown_host)?;
-                Ok(Self::Udp(open_udp(&places.collect::<Vec<_>>(), turn)?))
+                Ok(Self::Udp(KeptDescriptor::new(open_udp(&places.collect::<Vec<_>>(), turn)?)))
             }
             PeerAddress::Service(ServiceAddress::Tcp { host, port }) => Ok(Self::Stream(Socket::tcp(host, *port)?)),
             PeerAddress::Service(ServiceAddress::Tls { host, port, identity }) => {
@@ -66,7 +67,7 @@ impl Link {
                 match socket.connect(path) {
                     Ok(()) => {
                         socket.set_nonblocking(true)?;
-                        Ok(Self::Datagram(socket))
+                        Ok(Self::Datagram(KeptDescriptor::new(socket)))
                     }
                     Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => {
                         Ok(Self::Stream(Socket::unix(path)?))
@@ -124,8 +125,8 @@ impl Link {
     /// The system's error; `WouldBlock` if there is no room now.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Udp(socket) => socket.send(bytes),
-            Self::Datagram(socket) => socket.send(bytes),
+            Self::Udp(socket) => socket.get()?.send(bytes),
+            Self::Datagram(socket) => socket.get()?.send(bytes),
             Self::Stream(socket) => socket.write(bytes),
             Self::Tls(link) => link.send(bytes),
         }
@@ -143,11 +144,11 @@ impl Link {
         unsafe { libc::poll(&mut poll, 1, POLL_MS) };
     }
 
-    /// The file descriptor.
+    /// The file descriptor; −1 if the program has closed it.
     pub fn descriptor(&self) -> RawFd {
         match self {
-            Self::Udp(socket) => socket.as_raw_fd(),
-            Self::Datagram(socket) => socket.as_raw_fd(),
+            Self::Udp(socket) => socket.get().map_or(-1, AsRawFd::as_raw_fd),
+            Self::Datagram(socket) => socket.get().map_or(-1, AsRawFd::as_raw_fd),
             Self::Stream(socket) => socket.descriptor(),
             Self::Tls(link) => link.socket.descriptor(),
         }

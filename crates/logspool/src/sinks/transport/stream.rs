@@ -6,6 +6,8 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use logspool_sys::kept::KeptDescriptor;
+
 /// Maximum time for connecting to one address of a host.
 ///
 /// Chosen: a lost SYN is sent again after a second. Doubling the limit would delay the next address for longer.
@@ -20,9 +22,9 @@ const UNSENT_BYTES: libc::c_int = 128 * 1024;
 #[derive(Debug)]
 pub enum Socket {
     /// A connection to a port of a host.
-    Tcp(TcpStream),
+    Tcp(KeptDescriptor<TcpStream>),
     /// A connection to a unix socket of this machine.
-    Unix(UnixStream),
+    Unix(KeptDescriptor<UnixStream>),
 }
 
 impl Socket {
@@ -36,7 +38,7 @@ impl Socket {
         socket.set_nodelay(true)?;
         limit_unsent(&socket);
         socket.set_nonblocking(true)?;
-        Ok(Self::Tcp(socket))
+        Ok(Self::Tcp(KeptDescriptor::new(socket)))
     }
 
     /// Connects to a unix socket of this machine.
@@ -47,22 +49,29 @@ impl Socket {
     pub fn unix(path: &str) -> io::Result<Self> {
         let socket = UnixStream::connect(path)?;
         socket.set_nonblocking(true)?;
-        Ok(Self::Unix(socket))
+        Ok(Self::Unix(KeptDescriptor::new(socket)))
     }
 
     /// From now on, writes wait for room for at most `limit`.
     pub fn block_for(&self, limit: Duration) -> io::Result<()> {
         match self {
-            Self::Tcp(socket) => socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit))),
-            Self::Unix(socket) => socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit))),
+            Self::Tcp(socket) => {
+                let socket = socket.get()?;
+                socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit)))
+            }
+            Self::Unix(socket) => {
+                let socket = socket.get()?;
+                socket.set_nonblocking(false).and_then(|()| socket.set_write_timeout(Some(limit)))
+            }
         }
     }
 
-    /// The file descriptor.
+    /// The file descriptor; −1 if the program has closed it. Each use then fails with EBADF, and the sink connects
+    /// again.
     pub fn descriptor(&self) -> RawFd {
         match self {
-            Self::Tcp(socket) => socket.as_raw_fd(),
-            Self::Unix(socket) => socket.as_raw_fd(),
+            Self::Tcp(socket) => socket.get().map_or(-1, AsRawFd::as_raw_fd),
+            Self::Unix(socket) => socket.get().map_or(-1, AsRawFd::as_raw_fd),
         }
     }
 }
@@ -70,8 +79,8 @@ impl Socket {
 impl Read for Socket {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.read(bytes),
-            Self::Unix(socket) => socket.read(bytes),
+            Self::Tcp(socket) => socket.get_mut()?.read(bytes),
+            Self::Unix(socket) => socket.get_mut()?.read(bytes),
         }
     }
 }
@@ -79,15 +88,15 @@ impl Read for Socket {
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write(bytes),
-            Self::Unix(socket) => socket.write(bytes),
+            Self::Tcp(socket) => socket.get_mut()?.write(bytes),
+            Self::Unix(socket) => socket.get_mut()?.write(bytes),
         }
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Self::Tcp(socket) => socket.write_vectored(parts),
-            Self::Unix(socket) => socket.write_vectored(parts),
+            Self::Tcp(socket) => socket.get_mut()?.write_vectored(parts),
+            Self::Unix(socket) => socket.get_mut()?.write_vectored(parts),
         }
     }
 
@@ -144,9 +153,9 @@ mod tests {
         };
         let mut unsent: libc::c_int = 0;
         let piece = [0; 4096];
-        while socket.write(&piece).is_ok() {}
+        while socket.get_mut().unwrap().write(&piece).is_ok() {}
         // SAFETY: the descriptor is open, and the call writes one integer.
-        assert_eq!(0, unsafe { libc::ioctl(socket.as_raw_fd(), SIOCOUTQNSD, &raw mut unsent) });
+        assert_eq!(0, unsafe { libc::ioctl(socket.number(), SIOCOUTQNSD, &raw mut unsent) });
 
         // The kernel fills the segment that it has begun. Without the limit it keeps 3.8 MB.
         assert!(unsent > 0 && unsent <= 2 * UNSENT_BYTES, "{unsent}");

@@ -1,0 +1,377 @@
+"""Programs that close descriptors which they did not open, and reuse the numbers for their own files.
+
+Each program prints what it found: the files of its own that have changed, and what `flush()` said.
+`LOGSPOOL_SEED=N` replays the random programs; the seed of a run stands in the name of each test.
+"""
+
+import json
+import os
+import random
+
+import pytest
+
+from suite import fixtures
+
+RUNS = 200 if fixtures.faults_full() else 12
+_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or random.SystemRandom().random()
+SEED = int(os.environ.get("LOGSPOOL_SEED", random.Random(_RUN).randrange(10**6)))
+# Ten times what a program takes on a busy machine.
+SECONDS = 60
+
+START = """\
+import json, logging, logging.handlers, os, random, resource, signal, sys, threading
+from suite import side
+
+PAYLOAD = b"payload" * 1000
+
+def open_descriptors():
+    return sorted(int(name) for name in os.listdir("/proc/self/fd"))
+
+def close_all_but(*kept):
+    numbers = [number for number in open_descriptors() if number > 2 and number not in kept]
+    for number in numbers:
+        try:
+            os.close(number)
+        except OSError:
+            pass
+    return numbers
+
+own = {}
+
+def open_files(count):
+    for _ in range(count):
+        name = f"own-{os.getpid()}-{len(own)}"
+        file = open(name, "wb", buffering=0)
+        file.write(PAYLOAD)
+        own[name] = file
+
+def take_numbers(numbers):
+    for number in numbers:
+        name = f"own-{os.getpid()}-{len(own)}"
+        with open(name, "w+b", buffering=0) as file:
+            file.write(PAYLOAD)
+            os.dup2(file.fileno(), number)
+        own[name] = None
+
+def changed():
+    return [name for name in own if open(name, "rb").read() != PAYLOAD]
+
+def tell(**more):
+    import logspool
+    flushed = logspool.flush(20)
+    levels = [level for sink in logspool.stats().sinks.values() for level in sink.values()]
+    counts = {"flushed": flushed, "changed": changed(), "files": len(own)}
+    counts["written"] = sum(level.written for level in levels)
+    counts["dropped"] = sum(sum(level.dropped.values()) for level in levels)
+    with open(f"told-{os.getpid()}.json", "w") as file:
+        json.dump({**counts, **more}, file)
+
+log = logging.getLogger("app")
+log.setLevel(logging.INFO)
+"""
+
+
+def _told(folder):
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("told-*.json"))]
+
+
+def _numbers(path):
+    return [int(line) for line in path.read_text().splitlines()]
+
+
+HANDLERS = {
+    "file": 'logging.FileHandler("app.log")',
+    "overwriting": 'logging.FileHandler("app.log", mode="w")',
+    "watched": 'logging.handlers.WatchedFileHandler("app.log")',
+    "rotating": 'logging.handlers.RotatingFileHandler("app.log", maxBytes=10**8, backupCount=3)',
+    "timed": 'logging.handlers.TimedRotatingFileHandler("app.log", when="D")',
+    "logspool": '__import__("logspool").RotatingFileHandler("app.log", maxBytes=10**8, backupCount=3)',
+}
+
+AS_DAEMONS_CLOSE = (
+    START
+    + """
+side.install()
+handler = HANDLER
+log.addHandler(handler)
+log.info("%d", 0)
+kept = handler.stream.fileno() if handler.stream else -1
+if "once" in sys.argv:
+    side.settle()
+numbers = close_all_but(kept)
+if "numbers" in sys.argv:
+    take_numbers(numbers)
+open_files(30)
+for number in range(1, 1001):
+    log.info("%d", number)
+    if number == 500:
+        # Large records have files of their own.
+        log.info("%d" + " " * 100_000, number)
+tell()
+"""
+)
+
+
+@pytest.mark.parametrize("kind", HANDLERS)
+@pytest.mark.parametrize("reuse", ["files", "numbers"])
+def test_a_program_that_closes_all_but_its_stream_has_every_line(kind, reuse, run_program):
+    text = AS_DAEMONS_CLOSE.replace("HANDLER", HANDLERS[kind])
+    outcome, folder = run_program(text, "once", reuse, deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    told = _told(folder)[0]
+    assert told["changed"] == []
+    assert told["flushed"]
+    assert sorted([*range(1001), 500]) == _numbers(folder / "app.log")
+    assert outcome.err == b""
+
+
+FOUND_OUTSIDE = """\
+import logspool; logspool.install()
+import logging, os
+h = logging.FileHandler("app.log"); logging.getLogger().addHandler(h); logging.error("one")
+keep = h.stream.fileno(); os.closerange(3, keep); os.closerange(keep + 1, 5000)
+fs = [open(f"m{k}", "wb") for k in range(12)]
+for f in fs: f.write(b"payload"); f.flush()
+for k in range(4000): logging.error("%d", k)
+print(logspool.flush(20), [os.path.getsize(f.name) for f in fs])
+"""
+
+
+def test_files_opened_after_a_closerange_get_no_byte(run_program):
+    outcome, folder = run_program(FOUND_OUTSIDE, deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    assert f"True {[7] * 12}\n".encode() == outcome.out
+    assert ["one", *map(str, range(4000))] == (folder / "app.log").read_text().splitlines()
+
+
+DOUBLE_FORK = (
+    START
+    + """
+side.install()
+handler = logging.FileHandler("app.log")
+log.addHandler(handler)
+log.info("%d", 0)
+
+def daemonize():
+    for _ in range(2):
+        child = os.fork()
+        if child:
+            _, status = os.waitpid(child, 0)
+            os._exit(os.waitstatus_to_exitcode(status))
+        os.setsid()
+        log.info("%d", 1)
+    numbers = close_all_but(handler.stream.fileno())
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in range(3):
+        os.dup2(null, number)
+    return numbers
+
+numbers = daemonize()
+open_files(30)
+for number in range(2, 1000):
+    log.info("%d", number)
+tell()
+"""
+)
+
+
+def test_a_daemon_that_logs_before_each_fork_has_every_line(run_program):
+    outcome, folder = run_program(DOUBLE_FORK, deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    told = _told(folder)[0]
+    assert told["changed"] == []
+    assert told["flushed"]
+    assert [0, 1, *range(1, 1000)] == sorted(_numbers(folder / "app.log"))
+
+
+FORKED_CHILD = (
+    START
+    + """
+side.install()
+handler = logging.FileHandler("app.log")
+log.addHandler(handler)
+for number in range(100):
+    log.info("%d", number)
+child = os.fork()
+if child == 0:
+    numbers = close_all_but(handler.stream.fileno())
+    take_numbers(numbers)
+    open_files(30)
+    for number in range(100, 1000):
+        log.info("%d", number)
+    tell()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+for number in range(1000, 1100):
+    log.info("%d", number)
+tell()
+"""
+)
+
+
+def test_a_forked_child_that_closes_descriptors_has_every_line(run_program):
+    outcome, folder = run_program(FORKED_CHILD, deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    assert [[], []] == [told["changed"] for told in _told(folder)]
+    assert list(range(1100)) == sorted(_numbers(folder / "app.log"))
+
+
+LOST = (
+    START
+    + """
+side.install()
+os.mkdir("gone")
+handler = logging.FileHandler("gone/app.log")
+log.addHandler(handler)
+log.info("%d", 0)
+side.settle()
+os.remove("gone/app.log")
+os.rmdir("gone")
+close_all_but()
+open_files(30)
+for number in range(1, 101):
+    log.info("%d", number)
+tell()
+"""
+)
+
+
+def test_what_cannot_be_written_is_counted_told_and_no_success(run_program):
+    outcome, folder = run_program(LOST, deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    told = _told(folder)[0]
+    assert told["changed"] == []
+    assert (1, 100) == (told["written"], told["dropped"])
+    assert not told["flushed"]
+    told_lines = [line for line in outcome.err.decode().splitlines() if "closed its descriptor" in line]
+    assert len(told_lines) == 1, outcome.err
+    assert "gone/app.log" in told_lines[0]
+
+
+OTHER_PROCESS = """\
+import logging, sys
+import logspool
+handler = logging.FileHandler("app.log")
+logging.getLogger().addHandler(handler)
+logspool.install()
+logging.error("-1")
+"""
+
+STILL_ALIVE = (
+    START
+    + """
+import subprocess
+side.install()
+handler = logging.FileHandler("app.log")
+log.addHandler(handler)
+# The pipe is full, so records are queued when the other process starts.
+stuck_reader, stuck = os.pipe()
+os.set_blocking(stuck, False)
+try:
+    while True:
+        os.write(stuck, bytes(4096))
+except BlockingIOError:
+    pass
+os.set_blocking(stuck, True)
+second = logging.StreamHandler(os.fdopen(stuck, "w"))
+log.addHandler(second)
+for number in range(10):
+    log.info("%d", number)
+numbers = close_all_but(handler.stream.fileno(), stuck, stuck_reader)
+env = {**os.environ}
+subprocess.run([sys.executable, sys.argv[1]], env=env, check=True)
+for number in range(10, 20):
+    log.info("%d", number)
+handler.flush()
+with open("lines.json", "w") as file:
+    json.dump(open("app.log").read().split(), file)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+)
+
+
+def test_the_queue_of_a_process_that_closed_its_lock_is_not_an_orphan(run_program, tmp_path):
+    other = tmp_path / "other.py"
+    other.write_text(OTHER_PROCESS)
+    _, folder = run_program(STILL_ALIVE, str(other), deadline_seconds=SECONDS)
+
+    lines = [int(line) for line in json.loads((folder / "lines.json").read_text())]
+    assert [-1, *range(20)] == sorted(lines)
+
+
+RANDOM = (
+    START
+    + """
+choice = random.Random(sys.argv[1])
+side.install(durability=choice.choice(["process", "process", "interval", "memory"]))
+handlers = [logging.FileHandler(f"app{k}.log") for k in range(choice.choice([1, 2, 3]))]
+for handler in handlers:
+    log.addHandler(handler)
+kept = [handler.stream.fileno() for handler in handlers]
+keeps = choice.random() < 0.8
+stop = threading.Event()
+threads = []
+counts = {}
+
+def run(who, count):
+    mine = random.Random(f"{sys.argv[1]}-{who}")
+    for number in range(count):
+        large = " " * (70_000 if mine.random() < 0.005 else 0)
+        log.info("%s %d%s", who, number, large)
+        counts[who] = number + 1
+
+def moment():
+    numbers = close_all_but(*kept, *[file.fileno() for file in own.values() if file]) if keeps else close_all_but()
+    if not keeps:
+        own_open = [name for name, file in own.items() if file]
+        for name in own_open:
+            # Its number is closed: the object must not close it again.
+            os.dup2(os.open(os.devnull, os.O_RDONLY), own[name].fileno())
+    # Which numbers a program gets again is the kernel's choice, the lowest ones. A program that aims at the very
+    # numbers does so in a quiet moment.
+    if choice.random() < 0.4 and not threads:
+        side.INSTALLED and __import__("logspool").flush(20)
+        take_numbers(choice.sample(numbers, min(len(numbers), 20)))
+    open_files(choice.randrange(40))
+
+busy = choice.random() < 0.5
+if busy:
+    threads = [threading.Thread(target=run, args=(f"t{k}", choice.randrange(200, 3000))) for k in range(2)]
+for thread in threads:
+    thread.start()
+for turn in range(choice.choice([1, 2, 3])):
+    run(f"main{turn}", choice.randrange(300))
+    moment()
+run("last", 200)
+for thread in threads:
+    thread.join()
+tell(counts=counts, handlers=len(handlers), keeps=keeps)
+"""
+)
+
+
+@pytest.mark.parametrize("number", range(RUNS), ids=lambda number: f"seed-{SEED}-run-{number}")
+def test_at_a_random_moment_no_file_gets_a_byte_and_no_line_is_missing(number, run_program):
+    outcome, folder = run_program(RANDOM, f"{SEED}-{number}", deadline_seconds=SECONDS)
+    outcome.expect_success()
+
+    told = _told(folder)[0]
+    assert told["changed"] == []
+    missing = 0
+    for handler in range(told["handlers"]):
+        found: dict[str, list[int]] = {}
+        for line in (folder / f"app{handler}.log").read_text().splitlines():
+            who, count = line.split()
+            found.setdefault(who, []).append(int(count))
+        for who, count in told["counts"].items():
+            seen = found.get(who, [])
+            assert sorted(set(seen)) == seen
+            missing += count - len(seen)
+    assert missing == told["dropped"]
+    assert told["flushed"] == (missing == 0)
+    assert (outcome.err == b"") == (missing == 0), outcome.err
