@@ -51,6 +51,7 @@ class RecordQueue(_native.RecordQueue):
         if self.thread is thread:
             self.take(0)
             del self.lock["thread"]
+        if self.thread is None:  # also if an exception has interrupted a call before this line
             self.wake_at = 1
         self.open_gates()
 

@@ -391,7 +391,10 @@ class Writer:
         finally:
             # Also done after an error in this module, or an exception that other code raised asynchronously in the
             # thread.
-            queue.leave(me)
+            try:
+                queue.leave(me)
+            finally:
+                queue.leave(me)  # a signal handler may have interrupted the first call
 
     def _take_turn(self, queue: RecordQueue, me: Thread) -> bool:
         """Hand record by record to the handler for the time of a turn. Returns whether there were any."""
