@@ -195,7 +195,8 @@ def suite(seed: int) -> Iterator[Command]:
     """Run the suite again and again; a test that fails once is a flake to be repaired."""
     for number in range(SUITE_RUNS):
         yield Command(["make", "--no-print-directory", "test-rust"])
-        yield pytest(interpreters.running(), "suite", "tests/python", LOGSPOOL_SEED=str(seed + number))
+        variables = {"LOGSPOOL_SEED": str(seed + number), "LOGSPOOL_KINDS": "all"}
+        yield pytest(interpreters.running(), "suite", "tests/python", **variables)
 
 
 def receivers(_seed: int) -> Iterator[Command]:

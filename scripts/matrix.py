@@ -1,7 +1,7 @@
 """Build and test the package on the other interpreters at hand; see interpreters.py for which those are.
 
 The one that runs this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
-Tests under tests/python run on each of them, and of tests/e2e those marked `every_interpreter`.
+The folders below run on each of them, and everywhere else the tests marked `every_interpreter`.
 """
 
 import time
@@ -14,12 +14,10 @@ from run_pytest import run_pytest
 
 MARK = "every_interpreter"
 
-#: What can differ from interpreter to interpreter. The differential table and the other libraries take minutes
-#: and run on one interpreter, with `make test`; `make test PYTHON=...` runs them on another.
-FOLDERS = [
-    f"tests/python/{name}"
-    for name in ("stdlib", "endings", "formatting", "pool", "surface", "surprises", "thread_handler", "tracebacks")
-]
+#: Folders in which most tests can differ from interpreter to interpreter. `make test PYTHON=...` runs the others, too.
+FOLDERS = [f"tests/python/{name}" for name in ("stdlib", "endings", "formatting", "pool", "surprises", "tracebacks")]
+#: Folders in which some tests can.
+PARTLY = ["tests/e2e", "tests/python/surface", "tests/python/thread_handler"]
 
 
 def main() -> None:
@@ -59,16 +57,16 @@ def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int
         prepared.result()
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
         code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False, profile="matrix")
-        marked = _marked_files()
-        if code == 0 and marked:
-            code = run_pytest(interpreter, [*marked, "-m", MARK], "matrix-e2e", libraries=False, profile="matrix")
+        if code == 0:
+            marked = [*_marked_files(), "-m", MARK]
+            code = run_pytest(interpreter, marked, "matrix-marked", libraries=False, profile="matrix")
     except SystemExit as end:
         code = int(end.code or 1)
     return code
 
 
 def _marked_files() -> list[str]:
-    files = sorted((environment.ROOT / "tests" / "e2e").rglob("test_*.py"))
+    files = (path for folder in PARTLY for path in sorted((environment.ROOT / folder).rglob("test_*.py")))
     return [str(path.relative_to(environment.ROOT)) for path in files if MARK in path.read_text()]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 PROGRAM = """\
 import asyncio, logging, threading

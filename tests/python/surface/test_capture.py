@@ -7,7 +7,7 @@ import pytest
 import logspool
 from suite import programs
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 SECONDS = 60
 

@@ -7,7 +7,7 @@ import pytest
 
 import logspool
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 _PRELUDE = """\
 import json, logging, os, sys, threading, time

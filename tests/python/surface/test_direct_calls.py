@@ -2,7 +2,7 @@
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 # Nobody reads the FIFO until the end; waiting for it would take `shutdown_timeout` in each call.
 UNREAD = """\

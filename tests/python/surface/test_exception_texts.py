@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.every_interpreter
+
 PROGRAM = """\
 import logging, os
 import logspool

@@ -9,7 +9,7 @@ import pytest
 
 import logspool
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 SOURCE = ast.parse(Path(logspool.__file__).read_text(encoding="utf-8"))
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("interrupted waits")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("interrupted waits"), pytest.mark.every_interpreter]
 
 # Nothing that is interrupted here would end before.
 PROGRAM = """\

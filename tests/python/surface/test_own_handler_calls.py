@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 # Each case logs before its change and after, to a stock handler and to logspool's own.
 PROGRAM = """\

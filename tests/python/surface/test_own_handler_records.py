@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 # Every format meets every record, once through a stock handler and once through logspool's own.
 PROGRAM = """\

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 # Every native line of the installed side must equal what the handler's own `format` makes of the same record.
 PRETTY = """\

@@ -4,7 +4,7 @@ import pytest
 
 from suite import lines, mounts
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 KIB = 1024
 

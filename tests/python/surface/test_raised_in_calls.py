@@ -7,7 +7,7 @@ import pytest
 
 from suite import programs
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 PATCHED = """\
 import asyncio, logging, multiprocessing, sys

@@ -7,7 +7,7 @@ import pytest
 
 from logspool import _native, _streams
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 
 def _opened(kind, path):

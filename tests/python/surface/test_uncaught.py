@@ -7,7 +7,7 @@ import pytest
 
 import logspool
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 CONFIGURED = """\
 import logging, sys, threading

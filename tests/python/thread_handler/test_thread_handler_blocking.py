@@ -2,6 +2,7 @@ import logging
 import threading
 import time
 
+import pytest
 from thread_handler_support import (
     DEADLINE,
     HeldHandler,
@@ -13,6 +14,8 @@ from thread_handler_support import (
 )
 
 from logspool._thread_handler import ThreadHandler
+
+pytestmark = pytest.mark.every_interpreter
 
 
 def test_error_and_critical_wait_for_room_by_default():

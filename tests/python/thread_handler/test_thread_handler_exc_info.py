@@ -7,6 +7,8 @@ from thread_handler_support import HeldHandler, ListHandler, hold, new_logger
 
 from logspool._thread_handler import ThreadHandler
 
+pytestmark = pytest.mark.every_interpreter
+
 
 class Marked(Exception):
     pass

@@ -4,6 +4,8 @@ import sys
 import pytest
 from thread_handler_support import DEADLINE, child_environment, run_python
 
+pytestmark = pytest.mark.every_interpreter
+
 PROGRAM = """
 import atexit, logging, sys, threading
 from logspool._thread_handler import ThreadHandler

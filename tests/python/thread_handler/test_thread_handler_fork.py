@@ -4,7 +4,7 @@ import sys
 import pytest
 from thread_handler_support import run_python
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"), pytest.mark.every_interpreter]
 
 BUSY = """
 import logging, os, sys, threading

@@ -2,11 +2,14 @@ import gc
 import logging
 import weakref
 
+import pytest
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, wait_until
 
 from logspool import _thread_hooks
 from logspool._thread_handler import ThreadHandler
 from logspool._thread_queue import RecordQueue
+
+pytestmark = pytest.mark.every_interpreter
 
 
 def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread():

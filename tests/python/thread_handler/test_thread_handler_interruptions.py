@@ -5,6 +5,8 @@ from thread_handler_support import run_python
 
 from logspool._thread_queue import RecordQueue
 
+pytestmark = pytest.mark.every_interpreter
+
 START = """
 import ctypes, logging, random, signal, sys, threading, time
 from logspool import _thread_writer

@@ -1,8 +1,11 @@
 import threading
 
+import pytest
 from thread_handler_support import ListHandler, new_logger
 
 from logspool._thread_handler import ThreadHandler
+
+pytestmark = pytest.mark.every_interpreter
 
 
 def test_records_of_one_thread_arrive_in_order():

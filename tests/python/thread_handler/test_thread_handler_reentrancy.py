@@ -7,6 +7,8 @@ from thread_handler_support import ListHandler, assert_balanced, new_logger, run
 
 from logspool._thread_handler import ThreadHandler
 
+pytestmark = pytest.mark.every_interpreter
+
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timer here")
 @pytest.mark.parametrize("queue_size", [2, 1000])
