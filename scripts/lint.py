@@ -86,6 +86,11 @@ def orderings() -> None:
     run([sys.executable, "scripts/check_orderings.py"])
 
 
+def descriptors() -> None:
+    """Refuse a field that keeps a descriptor without a check of its identity."""
+    run([sys.executable, "scripts/check_descriptors.py"])
+
+
 def locks() -> None:
     """Refuse plain locks in the package."""
     run([sys.executable, "scripts/check_locks.py"])
@@ -104,6 +109,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "names": names,
     "unsafe": unsafe,
     "orderings": orderings,
+    "descriptors": descriptors,
     "locks": locks,
     "words": words,
     "clippy": clippy,

@@ -1,4 +1,7 @@
-//! The keys and patterns that the word `default` stands for.
+//! The keys and patterns that the word `default` stands for, the words that are no secret, and the replacement.
+
+/// Stands in place of a secret.
+pub const REPLACEMENT: &str = "[REDACTED]";
 
 /// Keys that the word `default` in `redact_keys` stands for.
 pub const DEFAULT_KEYS: [&str; 37] = [

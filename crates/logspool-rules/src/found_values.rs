@@ -3,8 +3,7 @@
 //!
 //! [`of_key`] is called with the place of a key. It returns the bytes of its value, or where to go on.
 
-use crate::defaults::{HARMLESS_WORDS, SCHEMES};
-use crate::redaction::REPLACEMENT;
+use crate::defaults::{HARMLESS_WORDS, REPLACEMENT, SCHEMES};
 
 /// From, to.
 pub type Span = (usize, usize);

@@ -21,8 +21,7 @@ mod sampling;
 mod windows;
 
 pub use counters::{RuleCounts, counts, note_once, note_rewritten, reset_counts};
-pub use defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS};
+pub use defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS, REPLACEMENT};
 pub use offered::OfferedRecord;
-pub use redaction::REPLACEMENT;
 pub use rules::{RuleOptions, RuleState, Rules, Verdict};
 pub use windows::Summary;

@@ -10,11 +10,8 @@
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-use crate::defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS};
+use crate::defaults::{DEFAULT_KEYS, DEFAULT_PATTERNS, REPLACEMENT};
 use crate::found_values::{self, Span};
-
-/// Stands in place of a secret.
-pub const REPLACEMENT: &str = "[REDACTED]";
 
 /// The word that stands for the defaults.
 const DEFAULT: &str = "default";

@@ -2,7 +2,8 @@
 
 use logspool_record::{Context, Encoder, Entry, Value, Values, tag};
 
-use crate::redaction::{REPLACEMENT, Redaction};
+use crate::defaults::REPLACEMENT;
+use crate::redaction::Redaction;
 use logspool_record::format::control::{self, LineEndRule};
 
 /// What to change in a record.

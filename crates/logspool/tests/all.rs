@@ -11,6 +11,7 @@ macro_rules! own_test {
 }
 
 mod closed_descriptors;
+mod closed_pipe;
 mod crash;
 mod durable_checkpoint;
 mod durable_interval;

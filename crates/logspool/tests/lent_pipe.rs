@@ -129,21 +129,3 @@ fn a_forked_child_keeps_no_pipe_open_for_its_parent() {
         }
     }
 }
-
-#[test]
-fn a_pipe_that_was_closed_takes_nothing_more_and_that_is_counted() {
-    begin(Options::default());
-    let (mut reader, writer) = pipe();
-    let sink = lent_sink(&writer);
-    let route = route_to("closed", sink);
-    assert!(log(route, 20, "before"));
-    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
-    drop(writer);
-    assert_eq!("before\n", String::from_utf8_lossy(&read_to_end(&mut reader)));
-
-    assert!(log(route, 20, "after"));
-    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
-
-    let counts = line::counted(sink);
-    assert_eq!((1, 1), (line::sum(counts.written), counts.dropped.iter().flatten().sum::<u64>()));
-}

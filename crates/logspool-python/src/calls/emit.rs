@@ -21,6 +21,7 @@ use crate::calls::formatting::{self, DescribedFormatter, FormatOutcome};
 use crate::calls::log_record::RecordValues;
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
 use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
+use crate::calls::record_redaction::{self, Traceback};
 use crate::calls::rules::{self, LineOrigin};
 use crate::calls::site::Site;
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
@@ -40,6 +41,9 @@ use crate::plans::text_stream;
 /// The native `handler.emit(record)`.
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(record) = call.only() else { return call_stock(method, handler, call) };
+    if record_redaction::redact(record, Traceback::OfHandler).is_none() {
+        return std::ptr::null_mut();
+    }
     let mut line = tried(record).unwrap_or_else(|| queue_line(method, handler, record));
     for _ in 1..MAX_TRIES {
         if matches!(line, LineOutcome::Again) {
@@ -79,27 +83,29 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 #[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
+        // The handler, or one of its filters, is Python code.
+        let state = adopted(handler);
+        let traceback = if state.is_some() { Traceback::OfHandler } else { Traceback::Made };
+        if record_redaction::redact(record, traceback).is_none() {
+            return std::ptr::null_mut();
+        }
         if let Some(answer) = queue_handler::handle(handler, record) {
             return answer;
         }
-        match adoption::known(&handler) {
-            Some(state) if matches!(state.verdict, HandlerVerdict::Adopted(_)) => {
-                return match handle_adopted(&state, handler, record, None, None) {
-                    HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
-                    HandleOutcome::Dropped(answer) => answer.into_ptr(),
-                    HandleOutcome::Raised => std::ptr::null_mut(),
-                    HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
-                };
-            }
-            // What the handler prints comes after the lines that were logged before.
-            Some(state)
-                if state.may_print
-                    && installed()
-                    && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout())) =>
-            {
-                return std::ptr::null_mut();
-            }
-            _ => {}
+        if let Some(state) = state {
+            return match handle_adopted(&state, handler, record, None, None) {
+                HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
+                HandleOutcome::Dropped(answer) => answer.into_ptr(),
+                HandleOutcome::Raised => std::ptr::null_mut(),
+                HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
+            };
+        }
+        // What the handler prints comes after the lines that were logged before.
+        if adoption::known(&handler).is_some_and(|state| state.may_print)
+            && installed()
+            && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout()))
+        {
+            return std::ptr::null_mut();
         }
     }
     call_stock(Method::HandlerHandle, handler, call)
@@ -120,6 +126,7 @@ pub fn pass_to(
             HandleOutcome::Stock => {}
         }
     }
+    record_redaction::redact(record, Traceback::Made)?;
     leaving::method_of_one(handler, &names().handle, record).map(drop)
 }
 
@@ -455,6 +462,9 @@ fn queue_known(
             ByValueOutcome::No => None,
         }
     };
+    if record_redaction::redact(record, Traceback::OfHandler).is_none() {
+        return LineOutcome::Raised;
+    }
     let made = if adoption.takes_entries() {
         entry(handler, record)
     } else {

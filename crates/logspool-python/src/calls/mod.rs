@@ -3,7 +3,8 @@
 //! [`capture`] replaces `Logger.info` and its siblings. It checks that the level is enabled and the plan is valid,
 //! finds the [`site`], and reads the [`message`] and the [`keywords`]. The values become [`pieces`], which are pushed
 //! into the queue. The text of an exception comes from [`traceback`]. If Python code has to see the record,
-//! [`record_call`] does the call: [`log_record`] makes the record, and [`filtering`] runs filters. [`adapter`] replaces
+//! [`record_call`] does the call: [`log_record`] makes the record, [`record_redaction`]
+//! redacts it, and [`filtering`] runs filters. [`adapter`] replaces
 //! the methods of `LoggerAdapter`. [`handler_methods`] replaces the methods of handlers, which receive a record:
 //! [`emit`] queues finished lines that [`formatting`] makes, [`deferring`] leaves that to another thread, [`text_line`]
 //! queues lines that have no record, and [`record`] queues the values of a record with its [`record_texts`]. [`stock`]
@@ -38,6 +39,7 @@ pub mod record_call;
 pub mod record_class;
 pub mod record_init;
 pub mod record_message;
+pub mod record_redaction;
 pub mod record_site;
 pub mod record_template;
 pub mod record_texts;

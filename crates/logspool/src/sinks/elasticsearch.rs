@@ -194,7 +194,13 @@ mod tests {
     }
 
     fn judge(body: &str, records: usize) -> BatchVerdict {
-        let answer = HttpAnswer { status: 200, retry_after: None, location: None, content_type: None, body: body.as_bytes().to_vec() };
+        let answer = HttpAnswer {
+            status: 200,
+            retry_after: None,
+            location: None,
+            content_type: None,
+            body: body.as_bytes().to_vec(),
+        };
         options().judge(&answer, records)
     }
 

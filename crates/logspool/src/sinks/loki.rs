@@ -273,7 +273,8 @@ mod tests {
         for (status, kind, body) in [(204, "", &b""[..]), (200, "text/plain", b""), (200, "application/json", b"{}")] {
             assert_eq!(BatchVerdict::Accepted, judge(status, kind, body), "{status} {kind}");
         }
-        for (kind, body) in [("text/html", &b"<html>"[..]), ("text/html", b""), ("", b"log in"), ("text/plain", b"ok?")] {
+        for (kind, body) in [("text/html", &b"<html>"[..]), ("text/html", b""), ("", b"log in"), ("text/plain", b"ok?")]
+        {
             let BatchVerdict::Unreadable(why) = judge(200, kind, body) else { panic!("{kind} {body:?} is accepted") };
             assert!(why.contains("no answer of Loki"), "{why}");
         }

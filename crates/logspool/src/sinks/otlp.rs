@@ -25,7 +25,8 @@ use crate::sink::Sink;
 use convert::{attribute, log_record};
 use logspool_record::definition::Descriptor;
 use proto::{
-    AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, PartialSuccess, Resource, ResourceLogs, ScopeLogs,
+    AnyKind, ExportRequest, ExportResponse, InstrumentationScope, LogRecord, PartialSuccess, Resource, ResourceLogs,
+    ScopeLogs,
 };
 
 const PATH: &str = "/v1/logs";
@@ -140,14 +141,11 @@ fn partial_success(answer: &HttpAnswer) -> Option<PartialSuccess> {
         let given = ["partialSuccess", "partial_success"].iter().find_map(|name| object.get(*name));
         let part = |names: [&str; 2]| names.iter().find_map(|name| given?.get(name));
         // JSON in the form of protobuf has numbers of 64 bits as text.
-        let rejected = part(["rejectedLogRecords", "rejected_log_records"]).map_or(Some(0), |number| {
-            number.as_i64().or_else(|| number.as_str()?.parse().ok())
-        });
+        let rejected = part(["rejectedLogRecords", "rejected_log_records"])
+            .map_or(Some(0), |number| number.as_i64().or_else(|| number.as_str()?.parse().ok()));
         let message = part(["errorMessage", "error_message"]).and_then(Value::as_str).unwrap_or_default();
-        return rejected.map(|rejected_log_records| PartialSuccess {
-            rejected_log_records,
-            error_message: message.to_owned(),
-        });
+        return rejected
+            .map(|rejected_log_records| PartialSuccess { rejected_log_records, error_message: message.to_owned() });
     }
     let may_be_protobuf = answer.content_type.is_none() || answer.is_of_type("protobuf");
     let response = ExportResponse::decode(&answer.body[..]).ok().filter(|_| may_be_protobuf)?;

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use super::{Place, SinkInput, SinkOptions, Traits};
 use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, SyncError};
-use database::{Batch, Database, DatabaseError, Refusals};
+use database::{Database, DatabaseError, Refusals, StoredLines};
 use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_record::definition::Descriptor;
 use progress::BatchPlace;
@@ -148,7 +148,7 @@ impl SqliteSink {
         });
         let marks = lines.marks[..count].to_vec();
         let length = marks.last().map_or(0, |mark| mark.end as usize - lines.before);
-        let batch = Batch { bytes: lines.bytes[..length].to_vec(), marks, before: lines.before, place };
+        let batch = StoredLines { bytes: lines.bytes[..length].to_vec(), marks, before: lines.before, place };
         let SqliteOptions { path, synchronous, keep_days, .. } = self.options.clone();
         let stored = self.seat().map_err(DatabaseError::Other)?.run(move |database| {
             let open = match database {
@@ -158,10 +158,11 @@ impl SqliteSink {
             let stored = open.store(&batch);
             match &stored {
                 Ok(_) | Err(DatabaseError::Busy(_) | DatabaseError::Refused(_)) => return stored,
-                Err(DatabaseError::Moved) => match open.leave() {
-                    Err(DatabaseError::Busy(error)) => return Err(DatabaseError::Busy(error)),
-                    Ok(()) | Err(_) => {}
-                },
+                Err(DatabaseError::Moved) => {
+                    if let Err(DatabaseError::Busy(error)) = open.leave() {
+                        return Err(DatabaseError::Busy(error));
+                    }
+                }
                 Err(DatabaseError::Other(_)) => {}
             }
             // The next try opens it again: the file may have been replaced.

@@ -60,7 +60,7 @@ pub enum DatabaseError {
 
 /// Whole records with their place, copied for the thread of SQLite.
 #[derive(Debug)]
-pub struct Batch {
+pub struct StoredLines {
     /// The records.
     pub bytes: Vec<u8>,
     /// Where each of them ends, counted from the start of the chunk.
@@ -131,7 +131,7 @@ impl Database {
     /// # Errors
     ///
     /// The database is locked, full, moved away, or cannot be used.
-    pub fn store(&mut self, batch: &Batch) -> Result<Refusals, DatabaseError> {
+    pub fn store(&mut self, batch: &StoredLines) -> Result<Refusals, DatabaseError> {
         if !self.files.are_in_place(&self.connection) {
             return Err(DatabaseError::Moved);
         }
@@ -140,7 +140,7 @@ impl Database {
         if self.files.are_in_place(&self.connection) { Ok(refusals) } else { Err(DatabaseError::Moved) }
     }
 
-    fn store_in_transaction(&mut self, batch: &Batch) -> Result<Refusals, DatabaseError> {
+    fn store_in_transaction(&mut self, batch: &StoredLines) -> Result<Refusals, DatabaseError> {
         let is_removal_due = self.removed_at.is_none_or(|at| at.elapsed() >= REMOVAL_INTERVAL);
         let keep_days = self.keep_days.filter(|_| is_removal_due);
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;

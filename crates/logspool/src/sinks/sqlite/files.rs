@@ -38,7 +38,9 @@ impl DatabaseFiles {
 
     /// Whether a reader who opens the path finds what the connection writes.
     pub fn are_in_place(&self, connection: &Connection) -> bool {
-        !has_moved(connection) && identity(&self.given) == self.database && identity(&beside(&self.path, "-wal")) == self.log
+        !has_moved(connection)
+            && identity(&self.given) == self.database
+            && identity(&beside(&self.path, "-wal")) == self.log
     }
 
     /// Moves what is in the log into the database that the connection has open, wherever it is now. Then removes the
