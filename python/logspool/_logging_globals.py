@@ -133,7 +133,8 @@ def _caller_reason() -> str:
     """Return why only stock logging finds the caller of a logging call, or an empty string."""
     if not logging._srcfile:  # type: ignore[attr-defined]
         return "logging._srcfile is off"
-    if logging._srcfile != source_file:  # type: ignore[attr-defined]
+    # An object with an `__eq__` of its own compares equal to several files, so that their frames are skipped.
+    if type(logging._srcfile) is not str or logging._srcfile != source_file:  # type: ignore[attr-defined]
         return "logging._srcfile was changed"
     if not _is_logging_function("currentframe"):
         return "logging.currentframe is patched"
