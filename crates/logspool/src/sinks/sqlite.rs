@@ -158,10 +158,11 @@ impl SqliteSink {
             let stored = open.store(&batch);
             match &stored {
                 Ok(_) | Err(DatabaseError::Busy(_) | DatabaseError::Refused(_)) => return stored,
-                Err(DatabaseError::Moved) => match open.leave() {
-                    Err(DatabaseError::Busy(error)) => return Err(DatabaseError::Busy(error)),
-                    Ok(()) | Err(_) => {}
-                },
+                Err(DatabaseError::Moved) => {
+                    if let Err(DatabaseError::Busy(error)) = open.leave() {
+                        return Err(DatabaseError::Busy(error));
+                    }
+                }
                 Err(DatabaseError::Other(_)) => {}
             }
             // The next try opens it again: the file may have been replaced.
