@@ -224,8 +224,8 @@ impl Outlet {
         let mut state = self.lock();
         count(&self.head().accepted, chunk.counts);
         // The sink was closed while these records were in the pipeline. Python's logging would have raised for them.
-        if state.dead || self.is_closed() {
-            self.count_dropped(DropReason::SinkClosed, chunk.counts);
+        if state.dead.is_some() || self.is_closed() {
+            self.count_dropped(state.dead.unwrap_or(DropReason::SinkClosed), chunk.counts);
             self.settle(&[chunk.batch], SyncOutcome::Failed);
             return false;
         }

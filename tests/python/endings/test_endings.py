@@ -268,6 +268,26 @@ def test_what_a_queue_in_memory_still_holds_at_the_end_is_said_to_be_given_up(ru
     assert outcome.err == b"logspool: 100 records were not written within 0.5 s and are dropped\n"
 
 
+MORE = """
+import sys
+from suite import stats_view
+found = stats_view.snapshot()
+print(found.offered() - found.refused(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("end", ["sys.exit()", "os._exit(0)"])
+def test_what_a_queue_in_memory_gives_up_is_told_in_one_number(run_program, end):
+    text = FULL.replace("shutdown_timeout=0.5", 'shutdown_timeout=0.5, durability="memory"')
+    # More than the writer has taken: the rest is in the lanes. The file takes some bytes of a chunk.
+    text = text.replace("range(10, 110)", "range(10, 4010)").replace('size("app.log"),', 'size("app.log") + 100,')
+    outcome, folder = run_program(text + MORE + end + "\n", deadline_seconds=SECONDS)
+
+    assert outcome.status == 0
+    lost = int(outcome.out) - (folder / "app.log").read_bytes().count(b"\n")
+    assert outcome.err == b"logspool: %d records were not written within 0.5 s and are dropped\n" % lost
+
+
 WITNESSED = """\
 import logging, os, sys, threading, time
 from suite import side

@@ -1,9 +1,12 @@
 //! Closing a sink. Its last user leaves, queued records are written or dropped, and the descriptor is closed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::entries::Entries;
 use super::outlet::{NONE, Outlet, OutletState};
-use crate::stats::DropReason;
+use crate::stats::{DropReason, PerLevel};
+use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_sys::published::Counted;
 
 /// Number of sinks that were released until now.
@@ -41,11 +44,16 @@ impl Outlet {
     /// Drops all queued records and counts them as dropped for `reason`.
     pub fn abandon(&self, reason: DropReason) {
         let mut state = self.lock();
-        state.dead = true;
+        // The first reason is that of all records: those in the lanes come only after it.
+        state.dead.get_or_insert(reason);
         let entries = std::mem::take(&mut state.entries);
-        let drops = &self.head().dropped[reason as usize];
-        for ((drops, queued), spooled) in drops.iter().zip(entries.queued()).zip(entries.spooled()) {
-            drops.fetch_add(queued + spooled, Ordering::Relaxed);
+        let written = self.written_of_first(&entries);
+        let (queued, spooled) = (entries.queued(), entries.spooled());
+        let head = self.head();
+        for class in 0..LEVEL_CLASSES {
+            let dropped = (queued[class] + spooled[class]).saturating_sub(written[class]);
+            head.dropped[reason as usize][class].fetch_add(dropped, Ordering::Relaxed);
+            head.written[class].fetch_add(written[class], Ordering::Relaxed);
         }
         state.taken = 0;
         state.spool.is_over = true;
@@ -54,6 +62,22 @@ impl Outlet {
         drop(state);
         self.settle_all();
         self.changed.notify_all();
+    }
+
+    /// Number of records of each level class that are written of the oldest chunk, which is written in part.
+    fn written_of_first(&self, entries: &Entries) -> PerLevel {
+        let mut written = PerLevel::default();
+        let offset = self.head().offset.load(Ordering::Relaxed);
+        let Some(first) = entries.first().filter(|_| offset > 0 && !self.confirms) else { return written };
+        let chunk = match (&first.heap, &first.place) {
+            (Some(chunk), _) => Some(chunk.clone()),
+            (None, Some(place)) => place.read(first.batch, first.counts).ok().map(Arc::new),
+            (None, None) => None,
+        };
+        for mark in chunk.iter().flat_map(|chunk| &chunk.marks).take_while(|mark| u64::from(mark.end) <= offset) {
+            written[usize::from(mark.class)] += 1;
+        }
+        written
     }
 
     /// Closes the sink itself, after its writer has left. Records that come later are counted as dropped.
@@ -146,7 +170,6 @@ impl Outlet {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use logspool_lanes::segment::Segment;
@@ -172,6 +195,26 @@ mod tests {
         chunk.marks.push(crate::sink::Mark { end: 7, level: 20, class: 2, member: 0, seconds: 0 });
         chunk.counts[2] = 1;
         chunk
+    }
+
+    #[test]
+    fn records_behind_a_deadline_are_dropped_for_it_and_those_before_it_are_written() {
+        let outlet = outlet();
+        let mut first = chunk(1);
+        first.bytes.extend_from_slice(b"a line\n");
+        first.marks.push(crate::sink::Mark { end: 14, ..first.marks[0] });
+        first.counts[2] = 2;
+        outlet.push(first, 0, 0);
+        // The first record and a part of the second one.
+        outlet.head().offset.store(9, Ordering::Relaxed);
+        outlet.abandon(DropReason::Deadline);
+        outlet.push(chunk(2), 0, 0);
+        outlet.release();
+        outlet.push(chunk(3), 0, 0);
+
+        let counts = outlet.counts();
+        assert_eq!((4, 1), (counts.accepted[2], counts.written[2]));
+        assert_eq!(3, counts.dropped[DropReason::Deadline as usize][2]);
     }
 
     #[test]

@@ -103,7 +103,7 @@ impl Outlet {
     }
 
     fn is_over(&self, state: &OutletState) -> bool {
-        state.leave || state.dead || self.is_done(state)
+        state.leave || state.dead.is_some() || self.is_done(state)
     }
 
     fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {

@@ -18,6 +18,7 @@ use crate::meters::SinkMeters;
 use crate::overflow::{Budget, Overflow};
 use crate::sink::Sink;
 use crate::sinks::{self, SinkPlace, Traits};
+use crate::stats::DropReason;
 
 /// Value of `front_batch` and `unspilled_batch` if there is no such chunk.
 pub const NONE: u64 = u64::MAX;
@@ -41,7 +42,8 @@ pub(super) struct OutletState {
     pub(super) overflow: Overflow,
     pub(super) spool: SpoolState,
     pub(super) leave: bool,
-    pub(super) dead: bool,
+    /// Why no record will be written any more. Records that come later are dropped for the same reason.
+    pub(super) dead: Option<DropReason>,
     /// Time at which the writer finished its last entry, on the monotonic clock.
     pub(super) finished_at: u64,
     /// Requested flushes. Each has its ticket, and the last batch that must be written before the flush is answered.
@@ -160,7 +162,7 @@ impl Outlet {
                 overflow,
                 spool: SpoolState::default(),
                 leave: false,
-                dead: false,
+                dead: None,
                 finished_at: 0,
                 requested_flushes: VecDeque::new(),
                 closing: None,

@@ -58,7 +58,7 @@ impl Outlet {
     /// Returns when the writer must sync next.
     pub(super) fn sync_due(&self, state: &OutletState, now: u64) -> SyncDue {
         let unsynced = &state.unsynced;
-        if state.dead {
+        if state.dead.is_some() {
             return SyncDue::Never;
         }
         if unsynced.requested > unsynced.answered || unsynced.bytes >= MAX_BYTES {
@@ -202,7 +202,7 @@ impl Outlet {
             return None;
         }
         let mut state = self.lock();
-        if state.dead {
+        if state.dead.is_some() {
             return None;
         }
         state.unsynced.requested += 1;
@@ -218,7 +218,7 @@ impl Outlet {
     pub fn synced(&self, number: u64) -> Option<bool> {
         let state = self.lock();
         let unsynced = &state.unsynced;
-        let gone = state.dead || self.is_closed();
+        let gone = state.dead.is_some() || self.is_closed();
         (unsynced.answered >= number || gone).then_some(unsynced.failed < number && unsynced.answered >= number)
     }
 

@@ -93,7 +93,7 @@ impl Outlet {
         let mut state = self.lock();
         state.leave = false;
         // A sink with a lent descriptor must notice when the program closes it, even if no more records come.
-        let watches = self.is_lent && !state.dead && !self.is_closed();
+        let watches = self.is_lent && state.dead.is_none() && !self.is_closed();
         let start = !state.thread_runs && (watches || self.has_work(&state));
         state.thread_runs |= start;
         start
@@ -337,7 +337,7 @@ impl Outlet {
     /// Waits for `pause` between two tries, also if more is queued meanwhile. Returns false if the thread must leave or
     /// the queue was abandoned.
     fn pause(&self, pause: Duration) -> bool {
-        let stays = |state: &mut OutletState| !state.leave && !state.dead;
+        let stays = |state: &mut OutletState| !state.leave && state.dead.is_none();
         let waited = self.changed.wait_timeout_while(self.lock(), pause, stays);
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         stays(&mut state)
