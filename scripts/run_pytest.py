@@ -34,7 +34,8 @@ def run_pytest(
     number = os.environ.get("LOGSPOOL_TEST_WORKERS", str(environment.TEST_WORKERS))
     # Tests that must not share the machine say so with xdist_group.
     workers = ["-n", number, "--dist", "loadgroup"]
-    command = [prepared.python, "-X", "faulthandler", "-m", "pytest", f"--junitxml={report}", *workers, *arguments]
+    command = [prepared.python, "-X", "faulthandler", "-m", "pytest", f"--junitxml={report}", "--durations=10"]
+    command += [*workers, *arguments]
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     code = subprocess.run(command, cwd=environment.ROOT, env=variables).returncode
     if code == 0 and passed(report.read_text()) == 0:

@@ -1,6 +1,6 @@
 //! Descriptors that are held for longer than a call. The program may close or reuse any number at any moment.
 //!
-//! A [`KeptDescriptor`] descriptor has a high number, which programs rarely reach. It is used only after fstat(2) has shown that
+//! A [`KeptDescriptor`] has a high number, which programs rarely reach. It is used only after fstat(2) has shown that
 //! the number still refers to the same file. One check costs about 0.15 us. Closing is a use too: the number may be the
 //! program's by now.
 //!
@@ -14,7 +14,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// KeptDescriptor descriptors have numbers of at least the limit of open files minus this number, but not above
+/// Kept descriptors have numbers of at least the limit of open files minus this number, but not above
 /// [`HIGHEST_START`].
 ///
 /// Chosen: a process has some dozens of kept descriptors. Programs with a limit of 1,024 reach 768 open files rarely.
