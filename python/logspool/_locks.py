@@ -81,7 +81,7 @@ def hold_for_the_end(seconds: float) -> None:
     deadline = time.monotonic() + seconds
     awaited = None
     while True:
-        held = [] if awaited is None else [awaited]
+        held: list[Any] = [] if awaited is None else [awaited]
         busy = _take_free(held)
         if busy is None:
             return

@@ -106,13 +106,13 @@ class Pool(PoolCore, _exit.ThreadPoolExecutor):
         self._at_exit = at_exit
         self._exit_timeout = exit_timeout
         self._number = next(_numbers)
-        self._thread_name_prefix = thread_name_prefix or f"Pool-{self._number}"
+        self._thread_name_prefix: str = thread_name_prefix or f"Pool-{self._number}"
         self._thread_numbers = itertools.count()
         self._ends = (initializer, initargs, finalizer)
         # The set is replaced, never changed, because other threads may iterate over it at any time.
         self._threads: frozenset[threading.Thread] = frozenset()
         self._threads_lock = _locks.guard()
-        self._broken: str | None = None
+        self._broken: str | None = None  # type: ignore[assignment]  # a bool there
         self._open(max_workers, queue_size, overflow, context, idle_timeout, done_callback, failed_callback)
         _pools[id(self)] = self
 
