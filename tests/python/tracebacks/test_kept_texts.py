@@ -32,7 +32,8 @@ handler = logging.FileHandler("app.log", encoding="utf-8")
 handler.setFormatter(logging.Formatter("%(message)s"))
 log.addHandler(handler)
 log.propagate = False
-logspool.install()
+# A busy machine may keep the collector waiting: no call gives its record up here.
+logspool.install(blocking_timeout=60)
 
 SOURCE = "def fail(error):\\n    raise error\\n"
 

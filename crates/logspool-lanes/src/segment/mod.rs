@@ -32,7 +32,7 @@ use logspool_sys::kept::{FileIdentity, gone};
 use logspool_sys::kernel;
 use logspool_sys::published::Published;
 use own_files::OwnerLock;
-use pages::{DEFINITION_STEP, Mapping, Pages};
+use pages::{DEFINITION_STEP, MappedPart, Pages};
 pub use pages::{PAGE, punch};
 pub use rings::SHARED_LANES;
 
@@ -127,7 +127,7 @@ impl Segment {
             check(unsafe { libc::ftruncate(file.as_raw_fd(), bytes as i64) })?;
             let base = map(Some(&file), bytes)?;
             let open = || file.try_clone();
-            let mapping = Mapping::new(base, &open);
+            let mapping = MappedPart::new(base, &open);
             // The ring of the first shared lane: a thread without a lane of its own can always use this lane.
             let begun = pages.begin(&mapping).and_then(|()| pages.take_ring(&mapping, layout::RINGS, FIRST_RING_BYTES));
             if begun.is_err() {
@@ -283,13 +283,13 @@ impl Segment {
     }
 
     /// Runs `act` with the parts of the file that have memory, and its mapping. `None`: the segment has no file.
-    fn with_mapping<R>(&self, act: impl FnOnce(&Pages, &Mapping<'_>) -> R) -> Option<R> {
+    fn with_mapping<R>(&self, act: impl FnOnce(&Pages, &MappedPart<'_>) -> R) -> Option<R> {
         let home = self.home.as_ref()?;
         let open = || {
             let file = home.folder.open_file(&format!("{}.seg", home.name))?;
             if FileIdentity::of(file.as_raw_fd()) == home.identity { Ok(file) } else { Err(gone()) }
         };
-        Some(act(&self.pages, &Mapping::new(self.base, &open)))
+        Some(act(&self.pages, &MappedPart::new(self.base, &open)))
     }
 
     /// Makes ids start above all ids that this process, or its ancestors before the fork, have handed out. So a stale

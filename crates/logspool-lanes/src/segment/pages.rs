@@ -65,7 +65,7 @@ impl Pages {
     /// # Errors
     ///
     /// The error of the system call.
-    pub fn begin(&self, mapping: &Mapping<'_>) -> io::Result<()> {
+    pub fn begin(&self, mapping: &MappedPart<'_>) -> io::Result<()> {
         FIRST_PAGES.iter().try_for_each(|(offset, bytes)| self.take(mapping, *offset, *bytes))
     }
 
@@ -81,7 +81,7 @@ impl Pages {
     /// # Errors
     ///
     /// The error of the system call, usually that tmpfs is full.
-    pub fn take(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    pub fn take(&self, mapping: &MappedPart<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         if self.has(offset, bytes) {
             return Ok(());
         }
@@ -103,12 +103,12 @@ impl Pages {
     /// # Errors
     ///
     /// As [`Pages::take`].
-    pub fn take_ring(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    pub fn take_ring(&self, mapping: &MappedPart<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         self.allocate(mapping, offset, bytes).inspect_err(|_| mapping.free(offset, bytes))
     }
 
-    fn allocate(&self, mapping: &Mapping<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, mapping: &MappedPart<'_>, offset: u64, bytes: u64) -> io::Result<()> {
         #[cfg(test)]
         if self.full.load(Ordering::Relaxed) {
             return Err(io::Error::from(io::ErrorKind::StorageFull));
@@ -121,13 +121,13 @@ impl Pages {
 pub const MADV_POPULATE_WRITE: i32 = 23;
 
 /// The mapping of a segment's file.
-pub struct Mapping<'a> {
+pub struct MappedPart<'a> {
     base: NonNull<u8>,
     /// Opens the file, see the module documentation.
     open: &'a dyn Fn() -> io::Result<File>,
 }
 
-impl<'a> Mapping<'a> {
+impl<'a> MappedPart<'a> {
     /// The mapping that begins at `base`. It must be longer than each offset that is passed to the methods, and stay
     /// mapped as long as this value.
     pub fn new(base: NonNull<u8>, open: &'a dyn Fn() -> io::Result<File>) -> Self {

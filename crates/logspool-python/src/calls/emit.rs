@@ -21,7 +21,7 @@ use crate::calls::formatting::{self, DescribedFormatter, FormatOutcome};
 use crate::calls::log_record::RecordValues;
 use crate::calls::pieces::{self, Pieces, QueueOutcome, bytes_of};
 use crate::calls::record::{self, ByValueOutcome, Destination, MadeTexts, RecordOrigin, SeenBy};
-use crate::calls::record_redaction::{self, Traceback};
+use crate::calls::record_redaction::{self, TracebackMode};
 use crate::calls::rules::{self, LineOrigin};
 use crate::calls::site::Site;
 use crate::calls::stock::{Method, call_stock, passed_filters, with_made_text};
@@ -41,7 +41,7 @@ use crate::plans::text_stream;
 /// The native `handler.emit(record)`.
 pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     let Some(record) = call.only() else { return call_stock(method, handler, call) };
-    if record_redaction::redact(record, Traceback::OfHandler).is_none() {
+    if record_redaction::redact(record, TracebackMode::OfHandler).is_none() {
         return std::ptr::null_mut();
     }
     let mut line = tried(record).unwrap_or_else(|| queue_line(method, handler, record));
@@ -85,7 +85,7 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
         // The handler, or one of its filters, is Python code.
         let state = adopted(handler);
-        let traceback = if state.is_some() { Traceback::OfHandler } else { Traceback::Made };
+        let traceback = if state.is_some() { TracebackMode::OfHandler } else { TracebackMode::Made };
         if record_redaction::redact(record, traceback).is_none() {
             return std::ptr::null_mut();
         }
@@ -126,7 +126,7 @@ pub fn pass_to(
             HandleOutcome::Stock => {}
         }
     }
-    record_redaction::redact(record, Traceback::Made)?;
+    record_redaction::redact(record, TracebackMode::Made)?;
     leaving::method_of_one(handler, &names().handle, record).map(drop)
 }
 
@@ -462,7 +462,7 @@ fn queue_known(
             ByValueOutcome::No => None,
         }
     };
-    if record_redaction::redact(record, Traceback::OfHandler).is_none() {
+    if record_redaction::redact(record, TracebackMode::OfHandler).is_none() {
         return LineOutcome::Raised;
     }
     let made = if adoption.takes_entries() {

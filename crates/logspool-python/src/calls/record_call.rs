@@ -17,7 +17,7 @@ use crate::calls::filtering::{self, FilterAnswer};
 use crate::calls::keywords::Keywords;
 use crate::calls::log_record::{self, MadeRecord, RecordValues};
 use crate::calls::record::RecordOrigin;
-use crate::calls::record_redaction::{self, Traceback};
+use crate::calls::record_redaction::{self, TracebackMode};
 use crate::calls::site::{self, Site};
 use crate::calls::threading;
 use crate::interpreter::failure::Failure;
@@ -114,7 +114,7 @@ pub fn run(
         return Ok(());
     }
     let made = log_record::make(py, &site, &plan.globals, &values)?;
-    record_redaction::redact(made.record.bind(py), Traceback::OfHandler).ok_or(Failure::Raised)?;
+    record_redaction::redact(made.record.bind(py), TracebackMode::OfHandler).ok_or(Failure::Raised)?;
     let attributes = object::own_attributes(made.record.bind(py))?;
     let handled = if !plan.steps_are_stock {
         leaving::method_of_one(logger, &names().handle, made.record.bind(py)).map(drop)

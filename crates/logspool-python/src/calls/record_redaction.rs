@@ -44,7 +44,7 @@ const MAX_VALUES: usize = 10_000;
 
 /// Whether the text of the exception is made and redacted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traceback {
+pub enum TracebackMode {
     /// The handler makes it, and its line is redacted.
     OfHandler,
     /// The handler may write it anywhere.
@@ -53,7 +53,7 @@ pub enum Traceback {
 
 /// Redacts a record, if the rules in force redact. `None` with an exception set that leaves the call.
 #[inline]
-pub fn redact(record: Object<'_, '_>, traceback: Traceback) -> Option<()> {
+pub fn redact(record: Object<'_, '_>, traceback: TracebackMode) -> Option<()> {
     match rules::current().filter(|rules| rules.redacts()) {
         None => Some(()),
         Some(rules) => redact_by(rules, record, traceback),
@@ -61,7 +61,7 @@ pub fn redact(record: Object<'_, '_>, traceback: Traceback) -> Option<()> {
 }
 
 #[cold]
-fn redact_by(rules: &'static Rules, record: Object<'_, '_>, traceback: Traceback) -> Option<()> {
+fn redact_by(rules: &'static Rules, record: Object<'_, '_>, traceback: TracebackMode) -> Option<()> {
     let changed = RecordRedaction { rules, values_left: MAX_VALUES }.change(record, traceback);
     match unless_stock(changed) {
         Ok(changed) => {
@@ -81,7 +81,7 @@ struct RecordRedaction {
 
 impl RecordRedaction {
     /// Changes the attributes of a record, and returns whether any had a secret. May run user Python code.
-    fn change(&mut self, record: Object<'_, '_>, traceback: Traceback) -> Result<bool, Failure> {
+    fn change(&mut self, record: Object<'_, '_>, traceback: TracebackMode) -> Result<bool, Failure> {
         let py = record.py();
         let own = object::own_attributes(record)?;
         let own = own.bind(py);
@@ -98,7 +98,7 @@ impl RecordRedaction {
                 is_changed = true;
             }
         }
-        if traceback == Traceback::Made {
+        if traceback == TracebackMode::Made {
             is_changed |= self.make_exception_text(&own)?;
         }
         Ok(is_changed)

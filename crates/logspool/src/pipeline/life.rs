@@ -223,6 +223,9 @@ impl Pipeline {
             self.lateness.note_timeout(timeout);
         }
         let left = if done { 0 } else { self.left_behind() };
+        // Records of a chunk that is written in part. One is left at least: the writer has not finished that chunk.
+        let written: u64 = self.outlets().iter().flatten().map(|outlet| outlet.written_in_part()).sum();
+        let left = left - written.min(left.saturating_sub(1));
         if done {
             self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
         }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use logspool_record::definition::Descriptor;
 
-use super::log_stream::{LogStream, Restored};
+use super::log_stream::{LogStream, RestoreOutcome};
 use super::unsynced::UnsyncedBytes;
 use super::{Place, SinkOptions, Traits};
 use crate::sidecar::{Identity, SharedFile};
@@ -75,7 +75,7 @@ impl FileSink {
 
     /// Opens the file again if the program has closed its descriptor.
     fn restore(&mut self) -> io::Result<()> {
-        if self.stream.restore()? == Restored::Other {
+        if self.stream.restore()? == RestoreOutcome::Other {
             self.shared.note_switch();
             self.unsynced.leave_unopened();
             self.is_pipe = self.stream.file()?.metadata()?.file_type().is_fifo();

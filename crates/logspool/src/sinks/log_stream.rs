@@ -20,7 +20,7 @@ pub struct LogStream {
 
 /// Whether [`LogStream::restore`] has changed the open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restored {
+pub enum RestoreOutcome {
     /// The same file is open.
     Same,
     /// The path names another file now, and this file is open.
@@ -64,9 +64,9 @@ impl LogStream {
     /// # Errors
     ///
     /// EBADF if the file cannot be opened again. The error of open(2) if it may succeed later.
-    pub fn restore(&mut self) -> io::Result<Restored> {
+    pub fn restore(&mut self) -> io::Result<RestoreOutcome> {
         if self.file.is_ours() {
-            return Ok(Restored::Same);
+            return Ok(RestoreOutcome::Same);
         }
         let before = self.file.identity();
         let own = match self.descriptor {
@@ -81,7 +81,7 @@ impl LogStream {
             })?,
         };
         self.file = KeptDescriptor::new(file);
-        Ok(if self.file.identity() == before { Restored::Same } else { Restored::Other })
+        Ok(if self.file.identity() == before { RestoreOutcome::Same } else { RestoreOutcome::Other })
     }
 
     /// Uses another file from now on, which was opened by the path.
@@ -125,7 +125,7 @@ mod tests {
         reuse(&stream, &foreign);
 
         assert!(stream.file().is_err());
-        assert_eq!(Restored::Same, stream.restore().unwrap());
+        assert_eq!(RestoreOutcome::Same, stream.restore().unwrap());
         stream.file_mut().unwrap().write_all(b"line\n").unwrap();
         assert_eq!("line\n", std::fs::read_to_string(folder.path().join("moved")).unwrap());
         assert_eq!(0, foreign.metadata().unwrap().len());
@@ -140,7 +140,7 @@ mod tests {
         let foreign = tempfile::tempfile().unwrap();
         reuse(&stream, &foreign);
 
-        assert_eq!(Restored::Same, stream.restore().unwrap());
+        assert_eq!(RestoreOutcome::Same, stream.restore().unwrap());
         stream.file_mut().unwrap().write_all(b"after\n").unwrap();
         assert_eq!("before\nafter\n", std::fs::read_to_string(&path).unwrap());
 

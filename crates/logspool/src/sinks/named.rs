@@ -10,7 +10,7 @@ use std::path::Path;
 
 use logspool_record::definition::Descriptor;
 
-use super::log_stream::{LogStream, Restored, open_to_append};
+use super::log_stream::{LogStream, RestoreOutcome, open_to_append};
 use super::unsynced::UnsyncedBytes;
 use crate::sidecar::{Identity, SharedFile};
 use crate::sink::{Lines, Origin, SinkError, SyncError};
@@ -78,7 +78,7 @@ impl NamedFile {
     ///
     /// EBADF if it cannot be opened again; the error of open(2) if that may succeed later.
     pub fn restore(&mut self) -> io::Result<()> {
-        if self.stream.restore()? == Restored::Other {
+        if self.stream.restore()? == RestoreOutcome::Other {
             let metadata = self.stream.file()?.metadata()?;
             (self.identity, self.is_regular) = (Identity::of(&metadata), metadata.is_file());
             self.shared.note_switch();

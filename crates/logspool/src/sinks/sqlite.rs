@@ -34,7 +34,7 @@ use logspool_lanes::segment::layout::LEVEL_CLASSES;
 use logspool_record::definition::Descriptor;
 use progress::BatchPlace;
 use sync_mode::SyncMode;
-use thread::Seat;
+use thread::DatabaseThreadHandle;
 pub use thread::keep_apart;
 
 crate::options! {
@@ -99,7 +99,7 @@ impl SinkOptions for SqliteOptions {
 #[derive(Debug)]
 pub struct SqliteSink {
     options: SqliteOptions,
-    seat: Option<Seat>,
+    seat: Option<DatabaseThreadHandle>,
     origin: Option<Origin>,
     /// The chunk that is written, and the number of its bytes before the lines of a write.
     batch: u64,
@@ -128,12 +128,12 @@ impl SqliteSink {
     }
 
     /// The seat, taken if there is none.
-    fn seat(&mut self) -> io::Result<&Seat> {
+    fn seat(&mut self) -> io::Result<&DatabaseThreadHandle> {
         let seat = match self.seat.take() {
             // A fork copied it. SQLite forbids any use in the child.
-            Some(seat) if !seat.is_own() => Seat::take()?,
+            Some(seat) if !seat.is_own() => DatabaseThreadHandle::take()?,
             Some(seat) => seat,
-            None => Seat::take()?,
+            None => DatabaseThreadHandle::take()?,
         };
         Ok(self.seat.insert(seat))
     }

@@ -64,6 +64,12 @@ impl Outlet {
         self.changed.notify_all();
     }
 
+    /// Number of written records of the oldest chunk, which still count as queued because it is written only in part.
+    pub fn written_in_part(&self) -> u64 {
+        let state = self.lock();
+        self.written_of_first(&state.entries).iter().sum()
+    }
+
     /// Number of records of each level class that are written of the oldest chunk, which is written in part.
     fn written_of_first(&self, entries: &Entries) -> PerLevel {
         let mut written = PerLevel::default();

@@ -57,14 +57,14 @@ pub fn is_refused() -> bool {
 
 /// The right to use SQLite, with room for one open database. Dropping it closes the database.
 #[derive(Debug)]
-pub struct Seat {
+pub struct DatabaseThreadHandle {
     number: u64,
     /// The process that has the seat.
     process: u64,
     jobs: Option<Sender<Job>>,
 }
 
-impl Seat {
+impl DatabaseThreadHandle {
     /// Takes a seat, and starts the thread if it is the first one.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Seat {
     }
 }
 
-impl Drop for Seat {
+impl Drop for DatabaseThreadHandle {
     fn drop(&mut self) {
         if !self.is_own() {
             // A thread of the parent may have held a lock of the channel.
