@@ -10,7 +10,15 @@ import re
 import terminal
 from rust_sources import ROOT, without_comments, without_tests
 
-CRATES = ["logspool-sys", "logspool-lanes", "logspool-spool", "logspool", "logspool-abi", "logspool-c", "logspool-python"]
+CRATES = [
+    "logspool-sys",
+    "logspool-lanes",
+    "logspool-spool",
+    "logspool",
+    "logspool-abi",
+    "logspool-c",
+    "logspool-python",
+]
 
 # Types that own or name a descriptor.
 _HELD = re.compile(
@@ -29,7 +37,7 @@ ALLOWED = {
     "crates/logspool-lanes/src/segment/pages.rs: open": "opens the file for one call",
     "crates/logspool/src/recover/lane.rs: file": "borrowed for the read of one lane",
     "crates/logspool/src/sinks/service.rs: connection": "its socket is kept checked",
-    "crates/logspool/src/sinks/http/client.rs: agent": "not checked: the HTTP library owns the socket, with a low number",
+    "crates/logspool/src/sinks/http/client.rs: agent": "not checked: the HTTP library owns the socket",
     "crates/logspool/src/sinks/sqlite/database.rs: connection": "not checked: SQLite owns its files",
     "crates/logspool-abi/src/sinks.rs: _descriptor": "held while the core duplicates it, within one call",
 }
@@ -71,7 +79,9 @@ def held(code: str) -> list[str]:
     for match in _STRUCT.finditer(code):
         for part in _parts(_body(code, match.end() - 1)):
             field = re.sub(r"#\[[^\]]*\]", "", part).strip()
-            name, _, kind = field.partition(":") if match[1] == "{" and "(" not in field.partition(":")[0] else ("", "", "")
+            name, _, kind = (
+                field.partition(":") if match[1] == "{" and "(" not in field.partition(":")[0] else ("", "", "")
+            )
             if not kind:
                 variant = re.match(r"(?:pub(?:\([^)]*\))?\s+)?(\w+)?\s*[({](.*)", field, re.DOTALL)
                 name, kind = (variant[1] or "", variant[2]) if variant else ("0", field)

@@ -86,6 +86,11 @@ def orderings() -> None:
     run([sys.executable, "scripts/check_orderings.py"])
 
 
+def descriptors() -> None:
+    """Refuse a field that holds a descriptor whose uses are not checked."""
+    run([sys.executable, "scripts/check_descriptors.py"])
+
+
 def words() -> None:
     """Refuse comments and pages that are harder to read than before."""
     run([sys.executable, "scripts/check_words.py"])
@@ -99,6 +104,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "names": names,
     "unsafe": unsafe,
     "orderings": orderings,
+    "descriptors": descriptors,
     "words": words,
     "clippy": clippy,
     "rustdoc": rustdoc,

@@ -13,6 +13,7 @@ use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// KeptDescriptor descriptors have numbers of at least the limit of open files minus this number, but not above
 /// [`HIGHEST_START`].
@@ -57,6 +58,8 @@ pub struct KeptDescriptor<T: Into<OwnedFd>> {
     number: RawFd,
     /// `None`: the file could not be identified. Then the descriptor counts as gone.
     identity: Option<FileIdentity>,
+    /// Whether a check has failed. Then the descriptor stays gone: a successor for the same file may have this number.
+    gone: AtomicBool,
 }
 
 impl<T: AsRawFd + From<OwnedFd> + Into<OwnedFd>> KeptDescriptor<T> {
@@ -64,14 +67,23 @@ impl<T: AsRawFd + From<OwnedFd> + Into<OwnedFd>> KeptDescriptor<T> {
     pub fn new(held: T) -> Self {
         let held = T::from(move_up(held.into()));
         let number = held.as_raw_fd();
-        Self { identity: FileIdentity::of(number), number, held: ManuallyDrop::new(held) }
+        let gone = AtomicBool::new(false);
+        Self { identity: FileIdentity::of(number), number, held: ManuallyDrop::new(held), gone }
     }
 }
 
 impl<T: Into<OwnedFd>> KeptDescriptor<T> {
     /// Whether the number still refers to the file. Async-signal-safe.
     pub fn is_ours(&self) -> bool {
-        self.identity.is_some() && FileIdentity::of(self.number) == self.identity
+        // Relaxed: the flag orders no other data.
+        if self.gone.load(Ordering::Relaxed) {
+            return false;
+        }
+        let is_ours = self.identity.is_some() && FileIdentity::of(self.number) == self.identity;
+        if !is_ours {
+            self.gone.store(true, Ordering::Relaxed);
+        }
+        is_ours
     }
 
     /// The open file, for one use.
@@ -201,6 +213,23 @@ mod tests {
         // SAFETY: a number of this test.
         unsafe { libc::close(number) };
         assert_eq!(6, foreign.metadata().unwrap().len());
+    }
+
+    #[test]
+    fn a_successor_with_the_same_number_and_file_is_not_closed() {
+        let file = memory_file().unwrap();
+        let kept = KeptDescriptor::new(file.try_clone().unwrap());
+        let number = kept.number();
+        // SAFETY: a number of this test.
+        unsafe { libc::close(number) };
+        assert!(!kept.is_ours());
+        // SAFETY: both numbers belong to this test.
+        assert_eq!(number, unsafe { libc::dup2(file.as_raw_fd(), number) });
+
+        drop(kept);
+        assert_eq!(FileIdentity::of(file.as_raw_fd()), FileIdentity::of(number));
+        // SAFETY: a number of this test.
+        unsafe { libc::close(number) };
     }
 
     #[test]

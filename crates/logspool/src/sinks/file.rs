@@ -64,7 +64,13 @@ impl FileSink {
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let stream = LogStream::open(path, descriptor)?;
         let is_pipe = stream.file()?.metadata()?.file_type().is_fifo();
-        Ok(Self { path: path.into(), stream, is_pipe, shared: SharedFile::default(), unsynced: UnsyncedBytes::default() })
+        Ok(Self {
+            path: path.into(),
+            stream,
+            is_pipe,
+            shared: SharedFile::default(),
+            unsynced: UnsyncedBytes::default(),
+        })
     }
 
     /// Opens the file again if the program has closed its descriptor.
