@@ -26,7 +26,9 @@ const LONG_BYTES: u64 = 100 * 1024 * 1024;
 /// Opens files with the lowest free numbers, most of them short and one long.
 fn open_files(folder: &Path) -> Vec<File> {
     let files: Vec<_> = (0..40)
-        .map(|index| File::options().read(true).write(true).create(true).open(folder.join(index.to_string())).unwrap())
+        .map(|index| {
+            File::options().read(true).write(true).create_new(true).open(folder.join(index.to_string())).unwrap()
+        })
         .collect();
     files.iter().for_each(|file| (&mut &*file).write_all(b"payload").unwrap());
     files[0].set_len(LONG_BYTES).unwrap();

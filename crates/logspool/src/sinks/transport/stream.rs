@@ -153,6 +153,7 @@ mod tests {
         };
         let mut unsent: libc::c_int = 0;
         let piece = [0; 4096];
+        let socket = socket.get_mut().unwrap();
         while socket.write(&piece).is_ok() {}
         // SAFETY: the descriptor is open, and the call writes one integer.
         assert_eq!(0, unsafe { libc::ioctl(socket.as_raw_fd(), SIOCOUTQNSD, &raw mut unsent) });
