@@ -12,7 +12,7 @@ import pytest
 
 from suite import fixtures
 
-RUNS = 200 if fixtures.faults_full() else 5
+RUNS = 200 if fixtures.faults_full() else 12
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or random.SystemRandom().random()
 SEED = int(os.environ.get("LOGSPOOL_SEED", random.Random(_RUN).randrange(10**6)))
 # Ten times what a program takes on a busy machine.
@@ -355,8 +355,9 @@ tell(counts=counts, handlers=len(handlers), keeps=keeps)
 )
 
 
-# Open: some runs on a busy machine lack lines that nothing counts, or hang in the end.
-@pytest.mark.xfail(strict=False, reason="some runs on a busy machine lack lines or hang")
+# Open: 6 of 200 runs fail. A number that is closed and reused while a descriptor is made or used goes unnoticed: a
+# foreign file is changed, lines come twice, or lines are missing and not counted.
+@pytest.mark.xfail(strict=False, reason="about 3 of 100 runs fail")
 @pytest.mark.parametrize("number", range(RUNS), ids=lambda number: f"seed-{SEED}-run-{number}")
 def test_at_a_random_moment_no_file_gets_a_byte_and_no_line_is_missing(number, run_program):
     outcome, folder = run_program(RANDOM, f"{SEED}-{number}", deadline_seconds=SECONDS)
