@@ -1,40 +1,13 @@
-//! A pipe that the program closes before it logs: the record is dropped and counted, and a flush says so.
+//! A pipe that the program closes before it logs: the record is dropped and counted, and a flush says so. Other handlers
+//! on the same pipe go on.
 
 use crate::line;
 
-use std::fs::File;
-use std::io::Read;
-use std::os::fd::FromRawFd;
-use std::time::Instant;
+use std::os::fd::{AsRawFd, FromRawFd};
 
-use line::{DEADLINE, begin, lent_sink, log, route_to};
+use line::{DEADLINE, begin, lent_sink, log, pipe, read_to_end, route_to};
 use logspool::pipeline::{self, Options};
-
-/// Capacity in bytes of the pipes in this file.
-const PIPE_BYTES: usize = 4096;
-
-/// A small pipe: its reading end, which does not block, and its writing end.
-fn pipe() -> (File, File) {
-    let mut ends = [0; 2];
-    // SAFETY: `ends` is a valid place for two descriptors, and nothing else owns them.
-    unsafe {
-        assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
-        assert_eq!(PIPE_BYTES as i32, libc::fcntl(ends[1], libc::F_SETPIPE_SZ, PIPE_BYTES));
-        assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
-        (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
-    }
-}
-
-/// Everything up to the end of the pipe, which comes after the last writer has closed it.
-fn read_to_end(reader: &mut File) -> Vec<u8> {
-    let begun = Instant::now();
-    let mut read = Vec::new();
-    while reader.read_to_end(&mut read).is_err() {
-        assert!(begun.elapsed() < DEADLINE / 3, "the pipe is still open");
-        std::thread::yield_now();
-    }
-    read
-}
+use logspool_sys::kept::FileIdentity;
 
 #[test]
 fn a_pipe_that_was_closed_takes_nothing_more_and_that_is_counted() {
@@ -52,4 +25,44 @@ fn a_pipe_that_was_closed_takes_nothing_more_and_that_is_counted() {
 
     let counts = line::counted(sink);
     assert_eq!((1, 1), (line::sum(counts.written), counts.dropped.iter().flatten().sum::<u64>()));
+}
+
+/// Closes every descriptor of the file of `number` in this process, except those of the test.
+fn close_others(number: i32, kept: &[i32]) {
+    let file = FileIdentity::of(number);
+    let links = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+    let numbers: Vec<i32> = links.map(|link| link.file_name().to_str().unwrap().parse().unwrap()).collect();
+    for other in numbers.into_iter().filter(|other| !kept.contains(other) && FileIdentity::of(*other) == file) {
+        // SAFETY: the duplicates of the sinks, closed as a program closes descriptors that it does not know.
+        unsafe { libc::close(other) };
+    }
+}
+
+#[test]
+fn a_flush_waits_for_the_handlers_whose_descriptor_is_open() {
+    const COUNT: usize = 20_000;
+    begin(Options::default());
+    let (reader, first) = pipe();
+    // SAFETY: a new duplicate, which nothing else owns.
+    let second = unsafe { std::fs::File::from_raw_fd(libc::fcntl(first.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3)) };
+    let (gone, open) = (lent_sink(&first), lent_sink(&second));
+    let routes = [route_to("gone", gone), route_to("open", open)];
+    close_others(first.as_raw_fd(), &[reader.as_raw_fd(), first.as_raw_fd(), second.as_raw_fd()]);
+    drop(first);
+    assert!(log(routes[0], 20, "lost"));
+    let read = std::thread::spawn(move || {
+        let mut reader = reader;
+        read_to_end(&mut reader)
+    });
+
+    assert!(!pipeline::flush(Some(gone), Some(DEADLINE)), "the record is lost");
+    (0..COUNT).for_each(|number| assert!(log(routes[1], 20, &number.to_string())));
+    assert!(!pipeline::flush(Some(open), Some(DEADLINE)), "the handlers of one pipe have one answer");
+
+    // They share a queue, so the counts are those of both.
+    let counts = line::counted(gone);
+    assert_eq!((COUNT as u64, 1), (line::sum(counts.written), counts.dropped.iter().flatten().sum::<u64>()));
+    assert!(pipeline::close_sink(open, DEADLINE) && pipeline::close_sink(gone, DEADLINE));
+    drop(second);
+    assert_eq!(COUNT, String::from_utf8_lossy(&read.join().unwrap()).lines().count());
 }

@@ -4,38 +4,11 @@
 use crate::line;
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
-use std::time::Instant;
+use std::io::Write;
+use std::os::fd::AsRawFd;
 
-use line::{DEADLINE, begin, lent_sink, log, route_to};
+use line::{DEADLINE, PIPE_BYTES, begin, lent_sink, log, pipe, read_to_end, route_to};
 use logspool::pipeline::{self, Options};
-
-/// Capacity in bytes of the pipes in this file.
-const PIPE_BYTES: usize = 4096;
-
-/// A small pipe: its reading end, which does not block, and its writing end.
-fn pipe() -> (File, File) {
-    let mut ends = [0; 2];
-    // SAFETY: `ends` is a valid place for two descriptors, and nothing else owns them.
-    unsafe {
-        assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
-        assert_eq!(PIPE_BYTES as i32, libc::fcntl(ends[1], libc::F_SETPIPE_SZ, PIPE_BYTES));
-        assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
-        (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
-    }
-}
-
-/// Everything up to the end of the pipe, which comes after the last writer has closed it.
-fn read_to_end(reader: &mut File) -> Vec<u8> {
-    let begun = Instant::now();
-    let mut read = Vec::new();
-    while reader.read_to_end(&mut read).is_err() {
-        assert!(begun.elapsed() < DEADLINE / 3, "the pipe is still open");
-        std::thread::yield_now();
-    }
-    read
-}
 
 #[test]
 fn lines_logged_before_the_end_go_to_the_pipe_and_not_where_its_number_leads_by_now() {

@@ -83,9 +83,9 @@ impl Flush {
     }
 
     fn is_done(&self) -> bool {
-        // A sink without a file answers no flush any more. Its records are dropped and counted.
+        // A sink that is given up answers no flush any more. Its records are dropped and counted.
         let is_flushed =
-            |outlet: &Arc<Outlet>| outlet.has_lost_descriptor() || outlet.flushed_ticket.observe() >= self.ticket;
+            |outlet: &Arc<Outlet>| outlet.is_without_descriptor() || outlet.flushed_ticket.observe() >= self.ticket;
         let is_local = |outlet: &&Arc<Outlet>| outlet.traits.is_local;
         let answered = || self.pipeline.answered.observe() >= self.ticket;
         !self.pipeline.is_current()

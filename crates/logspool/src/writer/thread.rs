@@ -324,6 +324,12 @@ impl Outlet {
         self.lost_descriptor.load(Ordering::Relaxed)
     }
 
+    /// Whether the whole sink is given up because the program has closed its descriptor. In a group, the other members
+    /// go on.
+    pub fn is_without_descriptor(&self) -> bool {
+        self.has_lost_descriptor() && self.lock().dead.is_some()
+    }
+
     pub(super) fn note(&self, error: &std::io::Error) {
         self.meters.errors[ErrorClass::of(error) as usize].fetch_add(1, Ordering::Relaxed);
         let number = error_number(error);

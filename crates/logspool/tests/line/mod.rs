@@ -1,9 +1,12 @@
 //! One pipeline per test process, and the steps that most behaviour tests need.
 
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::FromRawFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use logspool::pipeline::{self, Options, Push, Room, Waiter};
 use logspool::sinks::{ConsoleOptions, FileOptions, SinkOptions};
@@ -30,7 +33,6 @@ pub fn begin(options: Options) {
 }
 
 /// Runs `work` in a forked child; a panic in it fails the test.
-#[allow(dead_code, reason = "not every test program forks")]
 pub fn in_child(work: impl FnOnce()) {
     pipeline::before_fork();
     // SAFETY: no other thread of this program holds a lock that the child takes: only the test's thread exists, because
@@ -51,13 +53,11 @@ pub fn in_child(work: impl FnOnce()) {
 }
 
 /// The counters of a sink now. Fails if a record is not counted.
-#[allow(dead_code, reason = "not every test program counts")]
 pub fn counted(sink: u32) -> SinkCounts {
     counted_in(&pipeline::snapshot().unwrap(), sink)
 }
 
 /// The counters of a sink in a snapshot. Fails if a record is not counted.
-#[allow(dead_code, reason = "not every test program counts")]
 pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
     let counts = snapshot.sinks.iter().find(|known| known.id == sink as usize).unwrap().counts.clone();
     for class in 0..counts.accepted.len() {
@@ -69,20 +69,17 @@ pub fn counted_in(snapshot: &Snapshot, sink: u32) -> SinkCounts {
 }
 
 /// The sum over all levels.
-#[allow(dead_code, reason = "not every test program counts")]
 pub fn sum(counts: PerLevel) -> u64 {
     counts.iter().sum()
 }
 
 /// A sink that appends to `path`.
-#[allow(dead_code, reason = "not every test program has a file")]
 pub fn file_sink(path: &Path) -> u32 {
     let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
     pipeline::open_sink(&kind.define(Descriptor::Open)).unwrap()
 }
 
 /// A FIFO without a reader. The returned file keeps it open, and can read it.
-#[allow(dead_code, reason = "not every test program has an output that stalls")]
 pub fn make_fifo(path: &Path) -> std::fs::File {
     let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a valid C string.
@@ -91,8 +88,33 @@ pub fn make_fifo(path: &Path) -> std::fs::File {
     std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap()
 }
 
+/// Capacity in bytes of the pipes that [`pipe`] makes.
+pub const PIPE_BYTES: usize = 4096;
+
+/// A small pipe: its reading end, which does not block, and its writing end.
+pub fn pipe() -> (File, File) {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is a valid place for two descriptors, and nothing else owns them.
+    unsafe {
+        assert_eq!(0, libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC));
+        assert_eq!(PIPE_BYTES as i32, libc::fcntl(ends[1], libc::F_SETPIPE_SZ, PIPE_BYTES));
+        assert_eq!(0, libc::fcntl(ends[0], libc::F_SETFL, libc::O_NONBLOCK));
+        (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1]))
+    }
+}
+
+/// Everything up to the end of the pipe, which comes after the last writer has closed it.
+pub fn read_to_end(reader: &mut File) -> Vec<u8> {
+    let begun = Instant::now();
+    let mut read = Vec::new();
+    while reader.read_to_end(&mut read).is_err() {
+        assert!(begun.elapsed() < DEADLINE / 3, "the pipe is still open");
+        std::thread::yield_now();
+    }
+    read
+}
+
 /// A sink that writes through a duplicate of an open file's descriptor, as for a handler of Python.
-#[allow(dead_code, reason = "not every test program has two handlers")]
 pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
     let kind = FileOptions { path: path.to_str().unwrap().to_owned() };
     let descriptor = Descriptor::Duplicate(std::os::fd::AsRawFd::as_raw_fd(file));
@@ -100,7 +122,6 @@ pub fn duplicate_sink(path: &Path, file: &std::fs::File) -> u32 {
 }
 
 /// A sink that writes to a stream of the program without a name, as for a handler of Python.
-#[allow(dead_code, reason = "not every test program has a stream")]
 pub fn lent_sink(writer: &std::fs::File) -> u32 {
     let number = std::os::fd::AsRawFd::as_raw_fd(writer);
     let (kind, descriptor) = (ConsoleOptions { descriptor: number }, Descriptor::Duplicate(number));
@@ -108,7 +129,6 @@ pub fn lent_sink(writer: &std::fs::File) -> u32 {
 }
 
 /// Number of native threads of this process.
-#[allow(dead_code, reason = "not every test program counts threads")]
 pub fn native_threads() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names = tasks.map(|task| std::fs::read_to_string(task.path().join("comm")).unwrap_or_default());
@@ -117,7 +137,6 @@ pub fn native_threads() -> usize {
 }
 
 /// A route from logger `name` to one sink, with only the message on each line.
-#[allow(dead_code, reason = "not every test program has one handler a logger")]
 pub fn route_to(name: &str, sink: u32) -> u32 {
     route_to_format(name, sink, &FormatSpec::text(Style::Percent, "%(message)s"))
 }
