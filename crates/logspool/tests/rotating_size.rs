@@ -2,7 +2,6 @@
 
 use crate::feeding;
 // This file uses only a part of it.
-#[allow(dead_code)]
 use crate::line;
 
 use std::fs::{self, OpenOptions};

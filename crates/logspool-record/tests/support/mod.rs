@@ -1,7 +1,5 @@
 //! What the tests of this folder share: random numbers, the message of a template, and the size of a run.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use logspool_record::Values;
 use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_record::format::{CompiledSite, ParsedRecord, RecordView};

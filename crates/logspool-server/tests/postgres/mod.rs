@@ -3,8 +3,6 @@
 //! A keeper, a small shell program, starts the server and stops it by its process id. It reads orders from the test.
 //! When they end, however the test ends, it stops the server and removes the folder.
 
-#![allow(dead_code, reason = "each test uses what it needs")]
-
 pub mod batches;
 
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,5 @@
 //! Shared parts of the SQLite tests: a clock that tests set, batches, and answers as lists.
 
-#![allow(dead_code, reason = "each test takes what it needs")]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

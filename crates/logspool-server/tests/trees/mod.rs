@@ -1,7 +1,5 @@
 //! Random filters, and random records that match some of them.
 
-#![allow(dead_code, reason = "each test that shares this module needs another part")]
-
 use logspool_server::query::{Comparison, Field, Filter, Literal, Pattern, Phrase};
 use logspool_server::record::Record;
 use logspool_server::value::Value;

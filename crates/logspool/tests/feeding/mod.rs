@@ -5,7 +5,6 @@ use logspool::sinks::{RotationRules, TimedRotatingFileOptions};
 use logspool_record::definition::Zone;
 
 /// A sink that rotates by time: every `when` in UTC, first at `rollover_at`.
-#[allow(dead_code, reason = "each test file takes what it needs")]
 pub fn timed_kind(
     path: &str,
     when: &str,

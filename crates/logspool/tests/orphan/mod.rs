@@ -4,8 +4,6 @@
 //! pipe, where it reports each accepted record. So the pipe holds exactly the records that must be delivered.
 
 // Each test binary uses a part of this.
-#![allow(dead_code)]
-
 pub mod exact;
 pub mod seam;
 

@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 use logspool_record::msgpack::{Item, ReadError, Reader, push_map, push_text};
 
 /// Treatment of a chunk that arrived completely.
-#[allow(dead_code, reason = "not every test program needs each of them")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
     /// It is stored and acked.
@@ -89,7 +88,6 @@ enum Listener {
     Unix(UnixListener),
 }
 
-#[allow(dead_code, reason = "each test program takes what it needs")]
 impl Service {
     /// Starts a service at `address`; `tcp://127.0.0.1:0` takes any free port.
     pub fn start(address: &str) -> Self {
