@@ -47,6 +47,8 @@ class Scenario:
     surprise: str = ""
     # Modules from the registry without which it is skipped.
     requires: tuple[str, ...] = ()
+    # Whether the short form of the suite plays it.
+    short: bool = True
 
 
 @dataclass

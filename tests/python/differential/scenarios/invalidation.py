@@ -5,16 +5,15 @@ The table is in `differential/table/`: each row is one change, tried on each kin
 takes ERROR and above. Each row runs twice: installed before anything is configured; and installed over a running
 configuration, with the change in force through `uninstall()`.
 
-The same code makes the plan for every kind of handler. So a row runs on a plain file and on one other kind, which
-changes from row to row. `LOGSPOOL_KINDS=all` runs each row on all its kinds.
+The same code makes the plan for every kind of handler. So in the short form a row runs on a plain file and on one other
+kind, which changes from row to row.
 """
 
-import os
 import sys
 
 from differential.staging import STOCK, UNSAID, Scenario, expect, register, speak
 from differential.table import handlers, loggers, methods, surroundings
-from differential.table.cases import FILES, KINDS, ROWS, Case, Kind, Row
+from differential.table.cases import KINDS, ROWS, Case, Kind, Row
 from suite import side
 
 # Importing a module of rows puts them into the table.
@@ -67,23 +66,19 @@ def _played_through_uninstall(found: Row, kind: Kind):
 _IN_ORDER = sorted(ROWS, key=lambda found: "class" in found.name or "patched" in found.name)
 
 
-def _kinds_to_play(number: int, found: Row) -> set[str]:
-    """Return the kinds of handler on which the row at a place of the table runs."""
-    if os.environ.get("LOGSPOOL_KINDS") == "all":
-        return set(found.kinds)
-    # `suite_checks/` plants differences on this kind.
-    played = {"file"} & set(found.kinds)
-    files = [name for name in found.kinds if name in FILES and name != "file"]
-    others = [name for name in found.kinds if name not in FILES]
-    turn = files if files and (number % 3 == 0 or not others) else others
-    return played | ({turn[number % len(turn)]} if turn else set())
+def _kinds_in_short(number: int, found: Row) -> set[str]:
+    """Return the kinds of handler on which the row at a place of the table runs in the short form."""
+    # `suite_checks/` plants differences on a plain file.
+    others = [name for name in found.kinds if name != "file"]
+    turn = {others[number % len(others)]} if others else set()
+    return ({"file"} & set(found.kinds)) | turn
 
 
-_PLAYED = {found.name: _kinds_to_play(number, found) for number, found in enumerate(_IN_ORDER)}
+_SHORT = {found.name: _kinds_in_short(number, found) for number, found in enumerate(_IN_ORDER)}
 
 for _kind in KINDS:
     for _row in _IN_ORDER:
-        if _kind.name not in _PLAYED[_row.name] or sys.version_info[:2] >= _row.until:
+        if _kind.name not in _row.kinds or sys.version_info[:2] >= _row.until:
             continue
         register(
             Scenario(
@@ -92,6 +87,7 @@ for _kind in KINDS:
                 path=UNSAID,
                 streams=_kind.streams,
                 since=_row.since,
+                short=_kind.name in _SHORT[_row.name],
             )
         )
         if _kind.name in ("file", "terminal"):
@@ -103,5 +99,6 @@ for _kind in KINDS:
                     streams=_kind.streams,
                     installed=False,
                     since=_row.since,
+                    short=_kind.name in _SHORT[_row.name],
                 )
             )
