@@ -83,9 +83,10 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 #[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
+        let state = adoption::known(&handler);
+        let is_adopted = state.as_ref().is_some_and(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)));
         // The handler, or one of its filters, is Python code.
-        let state = adopted(handler);
-        let traceback = if state.is_some() { TracebackMode::OfHandler } else { TracebackMode::Made };
+        let traceback = if is_adopted { TracebackMode::OfHandler } else { TracebackMode::Made };
         if record_redaction::redact(record, traceback).is_none() {
             return std::ptr::null_mut();
         }
@@ -93,19 +94,21 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
             return answer;
         }
         if let Some(state) = state {
-            return match handle_adopted(&state, handler, record, None, None) {
-                HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
-                HandleOutcome::Dropped(answer) => answer.into_ptr(),
-                HandleOutcome::Raised => std::ptr::null_mut(),
-                HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
-            };
-        }
-        // What the handler prints comes after the lines that were logged before.
-        if adoption::known(&handler).is_some_and(|state| state.may_print)
-            && installed()
-            && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout()))
-        {
-            return std::ptr::null_mut();
+            if is_adopted {
+                return match handle_adopted(&state, handler, record, None, None) {
+                    HandleOutcome::Passed(record) => passed_filters(record.bind(call.py())),
+                    HandleOutcome::Dropped(answer) => answer.into_ptr(),
+                    HandleOutcome::Raised => std::ptr::null_mut(),
+                    HandleOutcome::Stock => call_stock(Method::HandlerHandle, handler, call),
+                };
+            }
+            // What the handler prints comes after the lines that were logged before.
+            if state.may_print
+                && installed()
+                && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout()))
+            {
+                return std::ptr::null_mut();
+            }
         }
     }
     call_stock(Method::HandlerHandle, handler, call)
