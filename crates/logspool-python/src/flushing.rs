@@ -12,7 +12,8 @@ use crate::interpreter::leaving::detached;
 use crate::interpreter::waiting::{self, Deadline, SHARE};
 
 /// Waits until everything queued before is written to `sink`, or with `None` to all sinks. Returns `false` if it is not
-/// written within `timeout`, or if a sink has dropped records because the program closed its descriptor. Without a timeout the wait is unlimited.
+/// written within `timeout`, or if a sink has dropped records because the program closed its descriptor. Without a
+/// timeout the wait is unlimited.
 ///
 /// # Errors
 ///

@@ -2,13 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use logspool_sys::folder::Folder;
-use logspool_sys::kept::{FileIdentity, KeptDescriptor, gone};
+use logspool_sys::kept::KeptDescriptor;
 
 use super::disk::{Disk, DiskError, Operation};
 
@@ -71,11 +70,7 @@ impl RealDisk {
 
     /// Runs `act` with an open file. If the program has closed its descriptor, opens the file again for this call.
     fn with<R>(&self, file: &RealFile, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
-        if let Ok(open) = file.file.get() {
-            return act(open);
-        }
-        let open = self.folder.open_file(&file.name)?;
-        if FileIdentity::of(open.as_raw_fd()) == file.file.identity() { act(&open) } else { Err(gone()) }
+        file.file.with(|| self.folder.open_file(&file.name), act)
     }
 
     fn fail(&self, operation: Operation, name: &str) -> impl FnOnce(io::Error) -> DiskError {

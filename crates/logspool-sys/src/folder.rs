@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
 use super::handover::Handover;
-use super::kept::{FileIdentity, KeptDescriptor, gone, move_up};
+use super::kept::{KeptDescriptor, move_up};
 use super::memory_files::MemoryFiles;
 
 /// An open folder of segments. A clone refers to the same open folder.
@@ -51,11 +51,7 @@ impl Directory {
     /// Runs `act` with the open directory. If the program has closed the descriptor, opens the same directory again for
     /// this call. Async-signal-safe if `act` is.
     fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
-        if let Ok(handle) = self.handle.get() {
-            return act(handle);
-        }
-        let handle = open_directory(&self.path)?;
-        if FileIdentity::of(handle.as_raw_fd()) == self.handle.identity() { act(&handle) } else { Err(gone()) }
+        self.handle.with(|| open_directory(&self.path), act)
     }
 }
 

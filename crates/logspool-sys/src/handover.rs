@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::kept::{FileIdentity, KeptDescriptor, move_up};
+use super::kept::{KeptDescriptor, close_copy, move_up};
 
 /// Maximum number of files that wait in memory for a keeper that does not read.
 ///
@@ -186,11 +186,7 @@ pub fn close_inherited() {
     let word = NEWEST.load(Ordering::Relaxed);
     if word != 0 && word >> 32 == u64::from(std::os::unix::process::parent_id()) {
         NEWEST.store(0, Ordering::Relaxed);
-        let descriptor = word as u32 as RawFd;
-        if FileIdentity::of(descriptor).is_some_and(|file| file.inode == NEWEST_INODE.load(Ordering::Relaxed)) {
-            // SAFETY: this child's copy; the pipeline that it belongs to is never used again here.
-            unsafe { libc::close(descriptor) };
-        }
+        close_copy(word as u32 as RawFd, NEWEST_INODE.load(Ordering::Relaxed));
     }
 }
 

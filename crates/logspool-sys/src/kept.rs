@@ -104,6 +104,23 @@ impl<T: Into<OwnedFd>> KeptDescriptor<T> {
         if self.is_ours() { Ok(&mut self.held) } else { Err(gone()) }
     }
 
+    /// Runs `act` with the open file. If the program has closed the descriptor, `open` opens the same file again for this
+    /// call. Async-signal-safe if `open` and `act` are.
+    ///
+    /// # Errors
+    ///
+    /// The errors of `open` and `act`; EBADF if `open` finds another file, see [`is_gone`].
+    pub fn with<R>(&self, open: impl FnOnce() -> io::Result<T>, act: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R>
+    where
+        T: AsRawFd,
+    {
+        if let Ok(held) = self.get() {
+            return act(held);
+        }
+        let opened = open()?;
+        if FileIdentity::of(opened.as_raw_fd()) == self.identity { act(&opened) } else { Err(gone()) }
+    }
+
     /// In a forked child: closes the child's copy of a descriptor whose owner the child never uses.
     pub fn close_inherited(&self) {
         if self.is_ours() {
@@ -129,6 +146,16 @@ impl<T: Into<OwnedFd>> Drop for KeptDescriptor<T> {
             // SAFETY: `held` is not used again. It is dropped here only.
             unsafe { ManuallyDrop::drop(&mut self.held) };
         }
+    }
+}
+
+/// In a forked child: closes its copy of a descriptor of the parent, if the number still refers to that file.
+///
+/// For descriptors that are listed by number and inode, where the child cannot reach the value that holds them.
+pub fn close_copy(number: RawFd, inode: u64) {
+    if FileIdentity::of(number).is_some_and(|file| file.inode == inode) {
+        // SAFETY: this child's copy; the child never uses the value that holds the descriptor.
+        unsafe { libc::close(number) };
     }
 }
 

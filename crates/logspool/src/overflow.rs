@@ -8,14 +8,13 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
-use logspool_sys::kept::{FileIdentity, KeptDescriptor, gone};
+use logspool_sys::kept::{KeptDescriptor, gone};
 use logspool_sys::memory_files::memory_file;
 
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
@@ -94,12 +93,8 @@ impl Drop for OverflowFile {
 impl OverflowFile {
     /// Runs `act` with the file. If the program has closed its descriptor, opens the file again for this call.
     fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
-        if let Ok(file) = self.file.get() {
-            return act(file);
-        }
-        let Some((folder, _)) = self.segment.home() else { return Err(gone()) };
-        let file = folder.open_file(&self.name)?;
-        if FileIdentity::of(file.as_raw_fd()) == self.file.identity() { act(&file) } else { Err(gone()) }
+        let open = || self.segment.home().ok_or_else(gone)?.0.open_file(&self.name);
+        self.file.with(open, act)
     }
 }
 

@@ -86,8 +86,8 @@ impl Pages {
             return Ok(());
         }
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        // Allocates page by page, and no page twice. On an old kernel a call that fails frees every page of its range that
-        // was not written yet, even a page of an earlier call.
+        // Allocates page by page, and no page twice. On an old kernel a call that fails frees every page of its range
+        // that was not written yet, even a page of an earlier call.
         for page in pages(offset, bytes) {
             let place = page as u64 * PAGE;
             if !self.has(place, PAGE) {

@@ -222,10 +222,7 @@ impl Pipeline {
         if !done {
             self.lateness.note_timeout(timeout);
         }
-        let left = if done { 0 } else { self.left_behind() };
-        // Records of a chunk that is written in part. One is left at least: the writer has not finished that chunk.
-        let written: u64 = self.outlets().iter().flatten().map(|outlet| outlet.written_in_part()).sum();
-        let left = left - written.min(left.saturating_sub(1));
+        let left = if done { 0 } else { self.unwritten() };
         if done {
             self.sync_promised(&self.outlets().into_iter().flatten().collect::<Vec<_>>(), deadline);
         }
@@ -235,6 +232,14 @@ impl Pipeline {
         }
         crate::fallback::finish(LEAVE_DEADLINE);
         left
+    }
+
+    /// Number of records that are left and not written. If records are left, the number is 1 at least: the writer has not
+    /// finished the chunk that it has written.
+    fn unwritten(&self) -> u64 {
+        let left = self.left_behind();
+        let written: u64 = self.outlets().iter().flatten().map(|outlet| outlet.written_in_part()).sum();
+        left - written.min(left.saturating_sub(1))
     }
 
     fn remove_files(&self) {

@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::MAX_SINKS;
-use logspool_sys::kept::{FileIdentity, KeptDescriptor};
+use logspool_sys::kept::{KeptDescriptor, close_copy};
 
 /// Duplicates by descriptor. The upper half of a word is the id of the process that created the duplicate. 0 is a free
 /// place.
@@ -72,11 +72,7 @@ pub fn close_inherited() {
         let word = place.word.load(Ordering::Relaxed);
         if word != 0 && word >> 32 == parent {
             place.word.store(0, Ordering::Relaxed);
-            let descriptor = word as u32 as RawFd;
-            if FileIdentity::of(descriptor).is_some_and(|file| file.inode == place.inode.load(Ordering::Relaxed)) {
-                // SAFETY: the child's own copy of the descriptor; the child never uses the sink that owned it.
-                unsafe { libc::close(descriptor) };
-            }
+            close_copy(word as u32 as RawFd, place.inode.load(Ordering::Relaxed));
         }
     }
 }

@@ -1,9 +1,9 @@
 //! A regular file that is appended to, the most common sink; or a named pipe or device.
 //!
 //! The descriptor is either opened here or duplicated from the handler's stream: the sink writes to the file that the
-//! program opened. Only if the program closes both, the path is opened again (`log_stream.rs`). A duplicate shares offset and flags with the
-//! original. O_APPEND stays as the program chose it, and O_NONBLOCK is never set. `sidecar.rs` handles other processes
-//! that append to the same file.
+//! program opened. A duplicate shares offset and flags with the original. O_APPEND stays as the program chose it, and
+//! O_NONBLOCK is never set. Only if the program closes both descriptors, the path is opened again (`log_stream.rs`).
+//! `sidecar.rs` handles other processes that append to the same file.
 //!
 //! A named pipe whose reader is gone waits for the next reader, as long as the path names the pipe.
 

@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use logspool_sys::kept::FileIdentity;
+
 use super::query;
 
 /// The destination of a sink.
@@ -59,11 +61,7 @@ pub struct SinkPlace {
 impl SinkPlace {
     /// The file to which a descriptor refers now. `None`: the descriptor is not open.
     pub fn of(descriptor: i32) -> Option<Self> {
-        // SAFETY: an all-zero stat is a valid value of that plain struct.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: fstat checks the number itself; `status` is a valid place for the result.
-        let found = unsafe { libc::fstat(descriptor, &mut status) } == 0;
-        found.then_some(Self { device: status.st_dev, inode: status.st_ino })
+        FileIdentity::of(descriptor).map(|FileIdentity { device, inode, .. }| Self { device, inode })
     }
 
     /// The file that a path names now. `None`: there is no such file.
