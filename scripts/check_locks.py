@@ -5,11 +5,10 @@ end of the interpreter when a daemon thread has it. `_locks.guard()` makes a loc
 """
 
 import ast
-from pathlib import Path
 
 import terminal
+from environment import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "python" / "logspool"
 MAKER = PACKAGE / "_locks.py"
 

@@ -21,7 +21,7 @@ import terminal
 from environment import ROOT, TEST_WORKERS
 from executables import WORKSPACE
 
-EXAMPLE = re.compile(r"^\s*//[/!] ```(?!text)", re.MULTILINE)
+EXAMPLE = re.compile(r"^\s*//[/!] ```", re.MULTILINE)
 MODULE = re.compile(r"^mod (\w+);", re.MULTILINE)
 PASSED = re.compile(r"^test result: \w+\. (\d+) passed", re.MULTILINE)
 
@@ -108,7 +108,7 @@ def run_all(runs: list[Run]) -> Iterator[Outcome]:
 
 
 def has_example(path: Path) -> bool:
-    """Return whether the pages of a file may have an example that runs."""
+    """Return whether the pages of a file have a block of code or text."""
     return EXAMPLE.search(path.read_text()) is not None
 
 

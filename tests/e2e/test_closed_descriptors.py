@@ -75,6 +75,15 @@ def _told(folder):
     return [json.loads(path.read_text()) for path in sorted(folder.glob("told-*.json"))]
 
 
+def _ran(run_program, text, *arguments):
+    """Run a program to its end. Return its outcome, its folder, and what each of its processes told."""
+    outcome, folder = run_program(text, *arguments, deadline_seconds=SECONDS)
+    outcome.expect_success()
+    told = _told(folder)
+    assert told and all(each["changed"] == [] for each in told), told
+    return outcome, folder, told
+
+
 def _numbers(path):
     return [int(line) for line in path.read_text().splitlines()]
 
@@ -116,11 +125,8 @@ tell()
 @pytest.mark.parametrize("reuse", ["files", "numbers"])
 def test_a_program_that_closes_all_but_its_stream_has_every_line(kind, reuse, run_program):
     text = AS_DAEMONS_CLOSE.replace("HANDLER", HANDLERS[kind])
-    outcome, folder = run_program(text, "once", reuse, deadline_seconds=SECONDS)
-    outcome.expect_success()
+    outcome, folder, [told] = _ran(run_program, text, "once", reuse)
 
-    told = _told(folder)[0]
-    assert told["changed"] == []
     assert told["flushed"]
     assert sorted([*range(1001), 500]) == _numbers(folder / "app.log")
     assert outcome.err == b""
@@ -178,11 +184,8 @@ tell()
 
 
 def test_a_daemon_that_logs_before_each_fork_has_every_line(run_program):
-    outcome, folder = run_program(DOUBLE_FORK, deadline_seconds=SECONDS)
-    outcome.expect_success()
+    _, folder, [told] = _ran(run_program, DOUBLE_FORK)
 
-    told = _told(folder)[0]
-    assert told["changed"] == []
     assert told["flushed"]
     assert [0, 1, *range(1, 1000)] == sorted(_numbers(folder / "app.log"))
 
@@ -213,10 +216,9 @@ tell()
 
 
 def test_a_forked_child_that_closes_descriptors_has_every_line(run_program):
-    outcome, folder = run_program(FORKED_CHILD, deadline_seconds=SECONDS)
-    outcome.expect_success()
+    _, folder, told = _ran(run_program, FORKED_CHILD)
 
-    assert [[], []] == [told["changed"] for told in _told(folder)]
+    assert 2 == len(told)
     assert list(range(1100)) == sorted(_numbers(folder / "app.log"))
 
 
@@ -241,11 +243,8 @@ tell()
 
 
 def test_what_cannot_be_written_is_counted_told_and_no_success(run_program):
-    outcome, folder = run_program(LOST, deadline_seconds=SECONDS)
-    outcome.expect_success()
+    outcome, _, [told] = _ran(run_program, LOST)
 
-    told = _told(folder)[0]
-    assert told["changed"] == []
     assert (1, 100) == (told["written"], told["dropped"])
     assert not told["flushed"]
     told_lines = [line for line in outcome.err.decode().splitlines() if "closed its descriptor" in line]
@@ -360,11 +359,8 @@ tell(counts=counts, handlers=len(handlers), keeps=keeps)
 @pytest.mark.xfail(strict=False, reason="about 3 of 100 runs fail")
 @pytest.mark.parametrize("number", range(RUNS), ids=lambda number: f"seed-{SEED}-run-{number}")
 def test_at_a_random_moment_no_file_gets_a_byte_and_no_line_is_missing(number, run_program):
-    outcome, folder = run_program(RANDOM, f"{SEED}-{number}", deadline_seconds=SECONDS)
-    outcome.expect_success()
+    outcome, folder, [told] = _ran(run_program, RANDOM, f"{SEED}-{number}")
 
-    told = _told(folder)[0]
-    assert told["changed"] == []
     missing = 0
     for handler in range(told["handlers"]):
         found: dict[str, list[int]] = {}
