@@ -5,6 +5,7 @@
 //! are counted every time. The raw ways send bytes that were encoded before. One table is plain, with a BRIN index on
 //! the time. The other one is the store's table, which also has partitions and an index on traces.
 
+#[expect(dead_code, reason = "the tests use the rest of it")]
 #[path = "../tests/postgres/mod.rs"]
 mod postgres;
 mod raw;
