@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logspool_sys::clock::monotonic_ns;
+use logspool_sys::kept::{KeptDescriptor, is_gone};
 use logspool_sys::published::{Counted, Published};
 
 use crate::queue::producer::LargeRecord;
@@ -193,15 +194,17 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8> {
-    let file = match segment.home() {
-        Some((folder, name)) => Some(folder.create_once(&format!("{name}.blob-{number}"))?),
-        None => None,
-    };
-    let mapped = map(file.as_ref(), bytes);
-    if mapped.is_err() {
+    let Some((folder, name)) = segment.home() else { return map(None, bytes) };
+    loop {
+        let file = KeptDescriptor::new(folder.create_once(&format!("{name}.blob-{number}"))?);
+        let mapped = file.get().and_then(|file| map(Some(file), bytes));
+        let Err(error) = &mapped else { return mapped };
         remove_file(segment, number);
+        // A program that has just closed all its descriptors does not do so all the time.
+        if !is_gone(error) {
+            return mapped;
+        }
     }
-    mapped
 }
 
 fn remove_file(segment: &Segment, number: u64) {

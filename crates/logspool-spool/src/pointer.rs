@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use logspool_sys::folder::Folder;
+use logspool_sys::opening::{self, sync_folder};
 
 /// Maximum length in bytes of a path that is read.
 const MAX_PATH_BYTES: u64 = 4096;
@@ -54,7 +55,7 @@ pub enum SegmentPresence {
 }
 
 fn boot_id() -> io::Result<Vec<u8>> {
-    let mut id = std::fs::read("/proc/sys/kernel/random/boot_id")?;
+    let mut id = opening::read("/proc/sys/kernel/random/boot_id")?;
     id.truncate(BOOT_BYTES);
     Ok(id)
 }
@@ -83,7 +84,7 @@ pub fn make_sink_folder(path: &Path, place: Option<&str>, segment: Option<&Path>
     folder.sync()?;
     // Makes the names of the sink's folder and of the process's folder durable.
     for folder in path.ancestors().skip(1).take(2) {
-        File::open(folder)?.sync_all()?;
+        sync_folder(folder)?;
     }
     Ok(())
 }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use super::opening::read_text;
+
 /// Bytes of memory that this process can take without swapping: the minimum of the machine's available memory and the
 /// room left in the process's control group. `u64::MAX` if neither number is known.
 pub fn available_memory() -> u64 {
-    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| available_in_machine(&text));
-    let group = std::fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| available_in_cgroup(&text));
+    let machine = read_text("/proc/meminfo").ok().and_then(|text| available_in_machine(&text));
+    let group = read_text("/proc/self/cgroup").ok().and_then(|text| available_in_cgroup(&text));
     machine.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX))
 }
 
@@ -20,7 +22,7 @@ fn available_in_cgroup(cgroup: &str) -> Option<u64> {
     let own = cgroup.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let folder = Path::new("/sys/fs/cgroup").join(own);
     // If the group has no limit, the file contains "max".
-    let number = |name: &str| std::fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+    let number = |name: &str| read_text(folder.join(name)).ok()?.trim().parse::<u64>().ok();
     Some(number("memory.max")?.saturating_sub(number("memory.current")?))
 }
 

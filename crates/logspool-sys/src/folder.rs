@@ -4,6 +4,7 @@
 //! the values of one large record. `file-DEVICE-INODE.side` is the sidecar of a log file, see `sidecar.rs`. NAME
 //! identifies the process, see `identity.rs`.
 
+use std::cell::Cell;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io;
@@ -13,9 +14,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
+use super::descriptor::open_high;
 use super::handover::Handover;
-use super::kept::{KeptDescriptor, move_up};
+use super::kept::KeptDescriptor;
 use super::memory_files::MemoryFiles;
+use super::opening::{entries_of, open_path};
 
 /// An open folder of segments. A clone refers to the same open folder.
 #[derive(Debug, Clone)]
@@ -163,7 +166,7 @@ impl Folder {
     pub fn open_of_any_user(path: &Path) -> io::Result<Self> {
         use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
-        let handle = File::options().read(true).custom_flags(flags).open(path)?;
+        let handle = open_path(File::options().read(true).custom_flags(flags), path)?;
         let status = handle.metadata()?;
         let (owner, mode) = (status.uid(), status.mode() & 0o7777);
         let refuse = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
@@ -264,10 +267,22 @@ impl Folder {
     fn open_at(&self, name: &str, flags: i32) -> io::Result<File> {
         let name = c_string(name)?;
         let flags = flags | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-        // SAFETY: the folder's descriptor is open and `name` is a valid C string.
-        let descriptor = self.with(|folder| check(unsafe { libc::openat(folder, name.as_ptr(), flags, 0o600) }))?;
-        // SAFETY: the descriptor was just opened, and nothing else owns it.
-        let file = File::from(move_up(unsafe { OwnedFd::from_raw_fd(descriptor) }));
+        let made = Cell::new(false);
+        let open = || {
+            // A second try opens the file that the first one has made.
+            let flags = if made.get() { flags & !libc::O_EXCL } else { flags };
+            // SAFETY: the folder's descriptor is open and `name` is a valid C string.
+            let descriptor = self.with(|folder| check(unsafe { libc::openat(folder, name.as_ptr(), flags, 0o600) }))?;
+            made.set(true);
+            // SAFETY: the descriptor was just opened, and nothing else owns it.
+            Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+        };
+        let is_it = |status: &libc::stat| match self.status_of(&name) {
+            Ok(named) => (named.st_dev, named.st_ino) == (status.st_dev, status.st_ino),
+            // It may have been removed since. Then opening it again decides.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        };
+        let file = File::from(open_high(open, is_it)?);
         if !self.is_own() {
             use std::os::unix::fs::MetadataExt;
             let status = file.metadata()?;
@@ -347,7 +362,10 @@ impl Folder {
         if let Some(held) = self.memory_files() {
             return held.status(name);
         }
-        let name = c_string(name)?;
+        self.status_of(&c_string(name)?)
+    }
+
+    fn status_of(&self, name: &CStr) -> io::Result<libc::stat> {
         // SAFETY: an all-zero stat is a valid value of that plain struct.
         let mut status: libc::stat = unsafe { std::mem::zeroed() };
         let flags = libc::AT_SYMLINK_NOFOLLOW;
@@ -443,15 +461,9 @@ impl Folder {
             return Ok(held.names());
         }
         // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
-        let mut names = Vec::new();
-        self.with(|folder| {
-            for entry in std::fs::read_dir(format!("/proc/thread-self/fd/{folder}"))? {
-                if let Ok(name) = entry?.file_name().into_string() {
-                    names.push(name);
-                }
-            }
-            Ok(())
-        })?;
+        let FolderPlace::Directory(directory) = &self.place else { return Ok(Vec::new()) };
+        let entries = directory.with(entries_of)?;
+        let mut names: Vec<String> = entries.into_iter().filter_map(|entry| entry.name.into_string().ok()).collect();
         names.sort();
         Ok(names)
     }

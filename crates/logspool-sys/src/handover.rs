@@ -16,6 +16,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::descriptor::duplicate;
 use super::kept::{KeptDescriptor, close_copy, move_up};
 
 /// Maximum number of files that wait in memory for a keeper that does not read.
@@ -85,7 +86,7 @@ impl Handover {
         let Err(error) = sent else { return };
         if is_full(&error)
             && waiting.len() < MAX_WAITING
-            && let Ok(file) = file.try_clone()
+            && let Ok(file) = duplicate(file.as_raw_fd())
         {
             waiting.push_back(Message::Added(name.to_owned(), KeptDescriptor::new(file)));
             return;

@@ -7,6 +7,7 @@
 use std::fmt;
 
 use crate::fork_safe_lock::PerProcess;
+use crate::opening::read_text;
 
 /// A process, as its NAME in the file names identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +77,7 @@ impl fmt::Display for ProcessIdentity {
 
 /// The start time in a `stat` file of /proc, its field 22. `None`: no such process runs.
 fn start_in(path: &str) -> Option<u64> {
-    let stat = std::fs::read_to_string(path).ok()?;
+    let stat = read_text(path).ok()?;
     // The second field is the program's name in parentheses and may hold anything.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().nth(19)?.parse().ok()

@@ -4,52 +4,18 @@
 //! the number still refers to the same file. Closing is a use too: the number may be the program's by now. One check
 //! costs about 0.3 us (one fstat(2), measured on a virtual machine).
 //!
-//! Not solved: a check and the call after it are two system calls, and a new descriptor has a low number until it is
-//! moved up. A thread that closes the number and opens another file in between is not noticed.
+//! Not solved: a check and the call after it are two system calls. A thread that closes the high number and makes it
+//! another file in between is not noticed. Only dup2(2) to this very number does so.
 //!
 //! `scripts/check_descriptors.py` lists each field with a descriptor, and the reason for each that is not kept here.
 
-use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Kept descriptors have numbers of at least the limit of open files minus this number, but not above
-/// [`HIGHEST_START`].
-///
-/// Chosen: a process has some dozens of kept descriptors. Programs with a limit of 1,024 reach 768 open files rarely.
-const BELOW_LIMIT: u64 = 256;
-
-/// The kernel's table of descriptors is as long as its highest number demands, and each fork copies it.
-///
-/// Chosen: 32 KiB for the table. Doubling it doubles what a fork copies. That cost is not measured.
-const HIGHEST_START: u64 = 3840;
-
-/// What identifies an open file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileIdentity {
-    /// Device.
-    pub device: u64,
-    /// Inode on the device.
-    pub inode: u64,
-    kind: libc::mode_t,
-}
-
-impl FileIdentity {
-    /// The file that a descriptor refers to. `None`: the number is not open. Async-signal-safe.
-    pub fn of(descriptor: RawFd) -> Option<Self> {
-        // SAFETY: an all-zero stat is a valid value of that plain struct.
-        let mut status: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: `status` is a valid place, and the kernel checks the descriptor.
-        (unsafe { libc::fstat(descriptor, &mut status) } == 0).then(|| Self::of_status(&status))
-    }
-
-    /// The file of a result of stat(2).
-    pub fn of_status(status: &libc::stat) -> Self {
-        Self { device: status.st_dev, inode: status.st_ino, kind: status.st_mode & libc::S_IFMT }
-    }
-}
+use super::descriptor::open_high;
+pub use super::descriptor::{FileIdentity, gone, is_gone, move_up};
 
 /// A descriptor that is used only while its number refers to the same file; see the module documentation.
 #[derive(Debug)]
@@ -110,15 +76,20 @@ impl<T: Into<OwnedFd>> KeptDescriptor<T> {
     /// # Errors
     ///
     /// The errors of `open` and `act`; EBADF if `open` finds another file, see [`is_gone`].
-    pub fn with<R>(&self, open: impl FnOnce() -> io::Result<T>, act: impl FnOnce(&T) -> io::Result<R>) -> io::Result<R>
+    pub fn with<R>(
+        &self,
+        mut open: impl FnMut() -> io::Result<T>,
+        act: impl FnOnce(&T) -> io::Result<R>,
+    ) -> io::Result<R>
     where
-        T: AsRawFd,
+        T: AsRawFd + From<OwnedFd>,
     {
         if let Ok(held) = self.get() {
             return act(held);
         }
-        let opened = open()?;
-        if FileIdentity::of(opened.as_raw_fd()) == self.identity { act(&opened) } else { Err(gone()) }
+        let is_it = |status: &libc::stat| self.identity == Some(FileIdentity::of_status(status));
+        let opened = Self::new(T::from(open_high(|| open().map(Into::into), is_it)?));
+        act(opened.get()?)
     }
 
     /// In a forked child: closes the child's copy of a descriptor whose owner the child never uses.
@@ -157,62 +128,6 @@ pub fn close_copy(number: RawFd, inode: u64) {
         // SAFETY: this child's copy; the child never uses the value that holds the descriptor.
         unsafe { libc::close(number) };
     }
-}
-
-/// The error for a descriptor that the program has closed.
-pub fn gone() -> io::Error {
-    io::Error::from_raw_os_error(libc::EBADF)
-}
-
-/// Whether an error says that the program has closed a descriptor.
-pub fn is_gone(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(libc::EBADF)
-}
-
-/// Gives a descriptor a high number, with close-on-exec. Without a free high number it keeps its own.
-pub fn move_up(descriptor: OwnedFd) -> OwnedFd {
-    duplicate_up(descriptor.as_raw_fd()).unwrap_or(descriptor)
-}
-
-/// Duplicates a descriptor with a high number and close-on-exec.
-fn duplicate_up(number: RawFd) -> Option<OwnedFd> {
-    if cfg!(miri) {
-        return None;
-    }
-    // SAFETY: fcntl checks the descriptor itself.
-    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, first_number()) };
-    // SAFETY: fcntl has just made the descriptor, so nothing else owns it.
-    (copy >= 0).then(|| unsafe { OwnedFd::from_raw_fd(copy) })
-}
-
-/// Duplicates a descriptor of the program, with close-on-exec and a high number, or at least one above the three
-/// standard ones.
-///
-/// # Errors
-///
-/// The error of fcntl(2).
-pub fn duplicate(number: RawFd) -> io::Result<File> {
-    if let Some(copy) = duplicate_up(number) {
-        return Ok(copy.into());
-    }
-    // SAFETY: fcntl checks the descriptor itself.
-    let copy = unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) };
-    if copy < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: fcntl has just made the descriptor, so nothing else owns it.
-    Ok(unsafe { File::from_raw_fd(copy) })
-}
-
-/// Lowest number of a kept descriptor.
-fn first_number() -> RawFd {
-    // SAFETY: an all-zero rlimit is a valid value, and `limit` a valid place.
-    let limit = unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
-        limit.rlim_cur
-    };
-    limit.saturating_sub(BELOW_LIMIT).max(limit / 2).min(HIGHEST_START) as RawFd
 }
 
 #[cfg(all(test, not(miri)))]

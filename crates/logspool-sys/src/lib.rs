@@ -37,6 +37,8 @@ mod available;
 #[cfg(not(loom))]
 pub mod clock;
 #[cfg(not(loom))]
+pub mod descriptor;
+#[cfg(not(loom))]
 pub mod folder;
 #[cfg(not(loom))]
 pub mod handover;
@@ -49,6 +51,8 @@ pub mod kept;
 pub mod kernel;
 #[cfg(not(loom))]
 pub mod memory_files;
+#[cfg(not(loom))]
+pub mod opening;
 #[cfg(not(loom))]
 pub mod own_descriptors;
 #[cfg(not(loom))]

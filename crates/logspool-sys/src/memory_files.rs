@@ -12,8 +12,9 @@ use std::io::{self, ErrorKind, Seek};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::descriptor::{duplicate, open_high};
 use super::handover::{Handover, Message};
-use super::kept::{KeptDescriptor, move_up};
+use super::kept::KeptDescriptor;
 
 /// The named files of one process; see the module documentation.
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ impl MemoryFiles {
             return Err(ErrorKind::AlreadyExists.into());
         }
         let file = memory_file()?;
-        let kept = if keep { Some(KeptDescriptor::new(file.try_clone()?)) } else { None };
+        let kept = if keep { Some(KeptDescriptor::new(duplicate(file.as_raw_fd())?)) } else { None };
         files.insert(name.to_owned(), kept);
         if let Some(keeper) = &self.keeper {
             keeper.add(name, &file);
@@ -73,7 +74,7 @@ impl MemoryFiles {
     ///
     /// `NotFound` if no file of this name can be opened again; errors of the system calls.
     pub fn open_file(&self, name: &str) -> io::Result<File> {
-        let mut file = File::from(move_up(self.find(name, File::try_clone)?.into()));
+        let mut file = self.find(name, |file| duplicate(file.as_raw_fd()))?;
         file.rewind()?;
         Ok(file)
     }
@@ -134,17 +135,22 @@ impl MemoryFiles {
 ///
 /// The error of memfd_create(2).
 pub fn memory_file() -> io::Result<File> {
+    // A program hardly puts another empty file without a name in its place.
+    let is_it = |status: &libc::stat| {
+        status.st_mode & libc::S_IFMT == libc::S_IFREG && (status.st_nlink, status.st_size) == (0, 0)
+    };
+    open_high(make_memory_file, is_it).map(File::from)
+}
+
+fn make_memory_file() -> io::Result<OwnedFd> {
     // The first try makes the file not executable. Linux 6.3 and later expect this flag (0x8); older kernels do not
     // know it.
-    let made = [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC].map(|flags| {
+    for flags in [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC] {
         // SAFETY: a valid C string.
-        move || unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) }
-    });
-    for make in made {
-        let descriptor = make();
+        let descriptor = unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) };
         if descriptor >= 0 {
             // SAFETY: the descriptor is new, and nothing else owns it.
-            return Ok(move_up(unsafe { OwnedFd::from_raw_fd(descriptor) }).into());
+            return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
         }
         let error = io::Error::last_os_error();
         if error.raw_os_error() != Some(libc::EINVAL) {

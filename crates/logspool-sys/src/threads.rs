@@ -4,6 +4,7 @@
 //! after its last thread. [`program_has_left`] tells the collector that only native threads are left, so that it can end
 //! the process.
 
+use super::opening::{entries, read};
 use crate::fork_safe_lock::PerProcess;
 
 /// Ids of the running native threads of this copy of the library.
@@ -49,15 +50,14 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
 /// Whether every thread of the program has ended, so that only native threads keep the process alive. `false` if
 /// `/proc` cannot be read.
 pub fn program_has_left() -> bool {
-    let Ok(stat) = std::fs::read("/proc/self/stat") else { return false };
+    let Ok(stat) = read("/proc/self/stat") else { return false };
     // The state of the main thread follows the name of the program, which is in parentheses.
     let state = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 2));
     if state != Some(&b'Z') {
         return false;
     }
-    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
-    let threads: Option<Vec<libc::pid_t>> =
-        threads.map(|thread| thread.ok()?.file_name().to_str()?.parse().ok()).collect();
+    let Ok(threads) = entries("/proc/self/task") else { return false };
+    let threads: Option<Vec<libc::pid_t>> = threads.iter().map(|thread| thread.name.to_str()?.parse().ok()).collect();
     let main = std::process::id() as libc::pid_t;
     threads.is_some_and(|threads| {
         RUNNING.with(|running| threads.iter().all(|thread| *thread == main || running.contains(thread)))

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use logspool_lanes::segment::layout::level_class;
 use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::opening::read;
 use logspool_sys::published::Published;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -299,7 +300,7 @@ fn claimed_page() -> Option<&'static CopyPage> {
 
 /// The pages of all other copies.
 fn pages() -> Vec<&'static CopyPage> {
-    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    let maps = read("/proc/self/maps").unwrap_or_default();
     let lines = maps.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
     let named = lines.filter(|line| MAPPING_NAMES.iter().any(|shown| line.contains(shown)));
     let addresses = named.filter_map(|line| usize::from_str_radix(line.split('-').next()?, 16).ok());

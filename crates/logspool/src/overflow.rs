@@ -9,13 +9,12 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, Table};
 use logspool_sys::kept::{KeptDescriptor, gone};
-use logspool_sys::memory_files::memory_file;
 
 use crate::chunk::{Chunk, ENTRY_HEAD_BYTES, decode_marks, entry_bytes};
 use crate::sink::Mark;
@@ -73,28 +72,65 @@ impl Budget {
 /// An overflow file. It is removed when the last reference to it is dropped.
 #[derive(Debug)]
 pub struct OverflowFile {
-    file: KeptDescriptor<File>,
-    name: String,
+    store: EntryStore,
     bytes: AtomicU64,
     segment: Arc<Segment>,
     budget: Arc<Budget>,
 }
 
+/// Where the entries of an overflow file are.
+#[derive(Debug)]
+enum EntryStore {
+    /// In a file of the segment's folder, with this name.
+    File(KeptDescriptor<File>, String),
+    /// Without a folder: in the memory of this process, which needs no descriptor.
+    Memory(Mutex<Vec<u8>>),
+}
+
 impl Drop for OverflowFile {
     fn drop(&mut self) {
         self.budget.release(self.bytes.load(Ordering::Relaxed));
-        if let Some((folder, _)) = self.segment.home() {
+        if let (EntryStore::File(_, name), Some((folder, _))) = (&self.store, self.segment.home()) {
             // If the file cannot be removed, the next start finds it and sees that its entries are written.
-            let _ = folder.remove(&self.name);
+            let _ = folder.remove(name);
         }
     }
 }
 
 impl OverflowFile {
     /// Runs `act` with the file. If the program has closed its descriptor, opens the file again for this call.
-    fn with<R>(&self, act: impl FnOnce(&File) -> io::Result<R>) -> io::Result<R> {
-        let open = || self.segment.home().ok_or_else(gone)?.0.open_file(&self.name);
-        self.file.with(open, act)
+    fn with(
+        &self,
+        file: &KeptDescriptor<File>,
+        name: &str,
+        act: impl FnOnce(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
+        file.with(|| self.segment.home().ok_or_else(gone)?.0.open_file(name), act)
+    }
+
+    fn append(&self, entry: &[u8]) -> io::Result<()> {
+        match &self.store {
+            EntryStore::File(file, name) => {
+                let end = self.bytes.load(Ordering::Relaxed);
+                self.with(file, name, |file| file.write_all_at(entry, end))
+            }
+            EntryStore::Memory(bytes) => {
+                bytes.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(entry);
+                Ok(())
+            }
+        }
+    }
+
+    fn read_exact_at(&self, part: &mut [u8], offset: u64) -> io::Result<()> {
+        match &self.store {
+            EntryStore::File(file, name) => self.with(file, name, |file| file.read_exact_at(part, offset)),
+            EntryStore::Memory(bytes) => {
+                let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                let stored = bytes.get(offset as usize..).and_then(|bytes| bytes.get(..part.len()));
+                part.copy_from_slice(stored.ok_or(io::ErrorKind::UnexpectedEof)?);
+                Ok(())
+            }
+        }
     }
 }
 
@@ -151,24 +187,21 @@ impl Overflow {
         };
         let offset = file.bytes.load(Ordering::Relaxed);
         chunk.encode_to(&mut self.entry);
-        file.with(|file| file.write_all_at(&self.entry, offset))?;
+        file.append(&self.entry)?;
         file.bytes.fetch_add(entry_bytes, Ordering::Relaxed);
         Ok(OverflowPlace { file, offset, bytes: chunk.bytes.len() as u32, marks: chunk.marks.len() as u32 })
     }
 
     fn next_file(&mut self) -> io::Result<Arc<OverflowFile>> {
-        let (name, file) = match self.segment.home() {
+        let store = match self.segment.home() {
             Some((folder, name)) => {
                 let name = format!("{name}.over-{}-{}", Table::Sinks.slot(self.sink), self.segment.next_overflow());
-                let file = folder.create_once(&name)?;
-                (name, file)
+                EntryStore::File(KeptDescriptor::new(folder.create_once(&name)?), name)
             }
-            // Without tmpfs the overflow file is anonymous memory of this process.
-            None => (String::new(), memory_file()?),
+            None => EntryStore::Memory(Mutex::default()),
         };
         let file = Arc::new(OverflowFile {
-            file: KeptDescriptor::new(file),
-            name,
+            store,
             bytes: AtomicU64::new(0),
             segment: self.segment.clone(),
             budget: self.budget.clone(),
@@ -193,7 +226,7 @@ impl OverflowPlace {
     /// When a system call fails.
     pub fn read_entry(&self) -> io::Result<Vec<u8>> {
         let mut entry = vec![0; entry_bytes(self.bytes as usize, self.marks as usize)];
-        self.file.with(|file| file.read_exact_at(&mut entry, self.offset))?;
+        self.file.read_exact_at(&mut entry, self.offset)?;
         Ok(entry)
     }
 
@@ -209,7 +242,7 @@ impl OverflowPlace {
     /// When a system call fails.
     pub fn read(&self, batch: u64, counts: [u32; LEVEL_CLASSES]) -> io::Result<Chunk> {
         let mut body = vec![0; self.bytes as usize + self.marks as usize * size_of::<Mark>()];
-        self.file.with(|file| file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64))?;
+        self.file.read_exact_at(&mut body, self.offset + ENTRY_HEAD_BYTES as u64)?;
         let marks = decode_marks(&body[self.bytes as usize..]);
         body.truncate(self.bytes as usize);
         Ok(Chunk { batch, bytes: body, marks, counts, member: 0 })

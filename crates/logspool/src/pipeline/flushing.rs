@@ -57,10 +57,11 @@ impl Flush {
         self.wait_until(deadline(Some(share)))
     }
 
-    /// Whether the awaited sinks have dropped no records because the program closed their descriptors. Ask after
+    /// Whether the awaited sinks have dropped no records because the program closed descriptors. Ask after
     /// [`Self::wait`] has returned true.
     pub fn succeeded(&self) -> bool {
-        !self.pipeline.is_current() || !self.pipeline.has_lost_descriptor(&self.awaited)
+        !self.pipeline.is_current()
+            || !self.pipeline.has_lost_descriptor(&self.awaited) && !self.pipeline.take_unreadable(&self.awaited)
     }
 
     /// How long to wait for this flush if `timeout` also covers the waits that timed out right before it.
@@ -102,7 +103,7 @@ impl Flush {
 impl Pipeline {
     /// Requests a flush. Returns `None` if all queued records are written already.
     pub(super) fn begin_flush(&'static self, awaited: Awaited) -> Option<Flush> {
-        if self.is_written(&awaited) && !self.has_lost_descriptor(&awaited) {
+        if self.is_written(&awaited) && !self.has_lost(&awaited) {
             return None;
         }
         self.ensure_threads();
@@ -115,6 +116,27 @@ impl Pipeline {
             Awaited::Sink(outlet) => outlet.has_lost_descriptor(),
             Awaited::All | Awaited::Local => {
                 self.outlets().iter().flatten().any(|outlet| !outlet.is_closed() && outlet.has_lost_descriptor())
+            }
+        }
+    }
+
+    /// Whether a flush of the awaited sinks cannot succeed.
+    fn has_lost(&self, awaited: &Awaited) -> bool {
+        let has_unreadable = match awaited {
+            Awaited::Sink(outlet) => outlet.has_unreadable(),
+            Awaited::All | Awaited::Local => self.outlets().iter().flatten().any(|outlet| outlet.has_unreadable()),
+        };
+        has_unreadable || self.has_lost_descriptor(awaited)
+    }
+
+    /// Whether an awaited sink has dropped records since the last flush, because their overflow could not be read
+    /// again.
+    fn take_unreadable(&self, awaited: &Awaited) -> bool {
+        match awaited {
+            Awaited::Sink(outlet) => outlet.take_unreadable(),
+            Awaited::All | Awaited::Local => {
+                // Each sink forgets it, not only the first.
+                self.outlets().iter().flatten().filter(|outlet| outlet.take_unreadable()).count() > 0
             }
         }
     }

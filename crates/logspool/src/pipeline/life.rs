@@ -1,10 +1,12 @@
 //! Sets the options, handles forks, and ends the process's pipeline.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_sys::generation;
+use logspool_sys::opening::{FolderEntry, entries, read};
 use logspool_sys::progress;
 use logspool_sys::published::Published;
 
@@ -82,11 +84,10 @@ fn await_thread_exit() {
 
 /// Number of threads of this process whose name starts with `logspool`.
 fn native_threads() -> usize {
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
-    tasks
-        .flatten()
-        .filter(|task| std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.starts_with("logspool")))
-        .count()
+    let folder = Path::new("/proc/self/task");
+    let is_native =
+        |task: &FolderEntry| read(folder.join(&task.name).join("comm")).is_ok_and(|name| name.starts_with(b"logspool"));
+    entries(folder).unwrap_or_default().iter().filter(|task| is_native(task)).count()
 }
 
 /// Call after `fork()` in the parent. The native threads start again with the next record, or at once if records or

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use logspool_lanes::segment::layout::MAX_SINKS;
 use logspool_sys::folder::{Folder, is_locked};
 use logspool_sys::identity::ProcessIdentity;
+use logspool_sys::opening::read;
 
 /// Files of one process. Their names all begin with the name of the process.
 #[derive(Debug, Clone, Default)]
@@ -196,7 +197,7 @@ impl Leftover {
     /// Whether the process runs and still maps the segment. A program that closes all its descriptors loses its lock
     /// but not its mappings; `exec` drops both.
     fn is_mapped_by_owner(&self) -> bool {
-        let maps = || std::fs::read(format!("/proc/{}/maps", self.pid()));
+        let maps = || read(format!("/proc/{}/maps", self.pid()));
         self.is_of_this_namespace()
             && maps().is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.segment_name()))
     }

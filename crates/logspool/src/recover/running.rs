@@ -7,12 +7,13 @@
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::mem::{offset_of, size_of};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use logspool_lanes::segment::layout::{
     DROPS, Header, LEVEL_CLASSES, LaneHead, MAX_LANES, MAX_SINKS, REFUSALS, SinkHead, lane_offset, sink_offset,
 };
 use logspool_sys::folder::Folder;
+use logspool_sys::opening::open_path;
 
 use super::image::{Image, UnreadableSegment};
 use super::leftover::{self, OwnerState};
@@ -111,9 +112,9 @@ pub fn running(folder: &Path) -> io::Result<Vec<RunningQueue>> {
 /// # Errors
 ///
 /// Returns an error if the file cannot be opened, or a text why the segment cannot be read.
-pub fn counters_of(path: &PathBuf) -> io::Result<Option<SegmentCounters>> {
+pub fn counters_of(path: &Path) -> io::Result<Option<SegmentCounters>> {
     use std::os::unix::fs::FileExt;
-    let file = File::open(path)?;
+    let file = open_path(File::options().read(true), path)?;
     let mut magic = [0; 8];
     if file.read_exact_at(&mut magic, 0).is_err() || magic != logspool_lanes::segment::layout::MAGIC.to_ne_bytes() {
         return Ok(None);

@@ -13,6 +13,7 @@ use logspool_lanes::segment::layout::Table;
 use logspool_spool::pointer::{self, SegmentPresence, SpoolTarget};
 use logspool_spool::{RealDisk, SpoolError, View};
 use logspool_sys::folder::Folder;
+use logspool_sys::opening::entries;
 
 use super::Retention;
 use super::report::{Delivered, Kept, Reason, Removed, Report};
@@ -38,17 +39,17 @@ const PIECE_BYTES: usize = 4 * 1024 * 1024;
 /// spools.
 pub fn recover_spools(folder: &Path, own: Option<&str>, is_wanted: impl Fn(&Path) -> bool) -> io::Result<Report> {
     let mut report = Report::default();
-    let entries = match std::fs::read_dir(folder) {
+    let entries = match entries(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(report),
         entries => entries?,
     };
-    for entry in entries.flatten() {
-        let Ok(name) = entry.file_name().into_string() else { continue };
+    for entry in entries {
+        let Ok(name) = entry.name.into_string() else { continue };
         if own == Some(&name) {
             continue;
         }
         // Skip a folder that is accessible to others: it holds no spools of this user.
-        let Ok(folder) = Folder::open_existing(&entry.path()) else { continue };
+        let Ok(folder) = Folder::open_existing(&folder.join(&name)) else { continue };
         // The folder has no lock; each spool in it has one.
         if let Some(work) = Work::join(&folder, "", None)? {
             Process { folder, work, name, report: &mut report }.settle(&is_wanted);
@@ -59,8 +60,8 @@ pub fn recover_spools(folder: &Path, own: Option<&str>, is_wanted: impl Fn(&Path
 
 /// Whether a folder holds spools of this user.
 pub fn holds_spools(folder: &Path) -> bool {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders = entries.filter_map(|entry| Folder::open_existing(&entry.path()).ok());
+    let entries = entries(folder).unwrap_or_default();
+    let mut folders = entries.iter().filter_map(|entry| Folder::open_existing(&folder.join(&entry.name)).ok());
     folders.any(|process| process.names().is_ok_and(|names| names.iter().any(|name| pointer::sink_of(name).is_some())))
 }
 

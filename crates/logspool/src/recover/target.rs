@@ -31,6 +31,7 @@ use crate::sink::{Lines, Origin, SharedLog, Sink, SinkError, Stream};
 use crate::sinks::service::ServiceSink;
 use crate::sinks::{self, ServiceOptions, SinkOptions};
 use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::opening::open_path;
 use logspool_sys::sleep::sleep_interruptibly;
 
 /// Number of bytes that are read from the end of the file. More are read if these contain no line feed.
@@ -464,12 +465,8 @@ fn open_to_append(path: &Path) -> io::Result<(File, Identity)> {
     if path.symlink_metadata().is_ok_and(|status| !status.is_file()) {
         return refuse("it is not a regular file");
     }
-    let file = OpenOptions::new()
-        .read(true)
-        .append(true)
-        .create(true)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY)
-        .open(path)?;
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
+    let file = open_path(OpenOptions::new().read(true).append(true).create(true).custom_flags(flags), path)?;
     let status = file.metadata()?;
     if !status.is_file() {
         return refuse("it is not a regular file");

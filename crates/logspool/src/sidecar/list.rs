@@ -2,12 +2,14 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::folder::Folder;
+use logspool_sys::opening::entries;
+use logspool_sys::opening::open_path;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::identity::Identity;
@@ -125,9 +127,10 @@ fn find(head: &SidecarHead) -> Option<File> {
     if let Some(file) = open(head, &head.path) {
         return Some(file);
     }
-    let neighbours = std::fs::read_dir(head.path.parent()?).ok()?;
-    let same = neighbours.take(MAX_NEIGHBOURS).flatten().find(|entry| entry.ino() == head.identity.inode)?;
-    open(head, &same.path())
+    let folder = head.path.parent()?;
+    let neighbours = entries(folder).ok()?;
+    let same = neighbours.iter().take(MAX_NEIGHBOURS).find(|entry| entry.inode == head.identity.inode)?;
+    open(head, &folder.join(&same.name))
 }
 
 fn open(head: &SidecarHead, path: &Path) -> Option<File> {
@@ -144,7 +147,7 @@ fn open(head: &SidecarHead, path: &Path) -> Option<File> {
         return None;
     }
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).append(true).custom_flags(flags).open(path).ok()?;
+    let file = open_path(OpenOptions::new().read(true).append(true).custom_flags(flags), path).ok()?;
     file.metadata().is_ok_and(|metadata| is_it(&metadata)).then_some(file)
 }
 

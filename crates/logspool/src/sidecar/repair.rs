@@ -14,11 +14,11 @@ use std::cell::Cell;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::mem::offset_of;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use logspool_lanes::segment::layout::{Header, MAGIC, MAJOR, SINKS_OFFSET, SinkHead, Table};
 use logspool_sys::folder::Folder;
+use logspool_sys::opening::open_again;
 
 use super::intent::Intent;
 use super::log_file::{is_appending, seek_after};
@@ -191,8 +191,7 @@ fn ends_with_line(reader: &File, size: u64) -> bool {
 
 /// Opens the same file again, for reading. Log files are opened for writing only.
 fn reader_of(target: &File) -> Option<File> {
-    let path = format!("/proc/thread-self/fd/{}", target.as_raw_fd());
-    OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()
+    open_again(OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY), target).ok()
 }
 
 /// Appends all `bytes`, whatever the descriptor's position is.

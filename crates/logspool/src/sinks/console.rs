@@ -11,6 +11,7 @@
 use std::io;
 
 use logspool_record::definition::Descriptor;
+use logspool_sys::descriptor::duplicate;
 use logspool_sys::kept;
 
 use super::duplicates::ListedDuplicate;
@@ -88,7 +89,7 @@ impl ConsoleSink {
         }
         // There is none yet, or the program has closed it. Its own descriptor may still be open.
         borrowed.duplicate = None;
-        let duplicate = ListedDuplicate::new(kept::duplicate(self.number)?);
+        let duplicate = ListedDuplicate::new(duplicate(self.number)?);
         let descriptor = duplicate.descriptor().ok_or_else(kept::gone)?;
         if SinkPlace::of(descriptor) != Some(borrowed.place) {
             return Err(kept::gone());

@@ -4,6 +4,7 @@
 //! `app.log.2024-02-29.gz`. With compression, all forms of a backup count as one backup of its time. Names that are not
 //! UTF-8 are sorted by their bytes.
 
+use logspool_sys::opening::entries;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -31,8 +32,8 @@ fn list(path: &Path, backup_count: u32, precision: Precision, rules: RotationRul
     let folder = path.parent().unwrap_or(Path::new("/"));
     let base = path.file_name().unwrap_or_default().as_bytes();
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let name = entry?.file_name().into_vec();
+    for entry in entries(folder)? {
+        let name = entry.name.into_vec();
         if is_backup(&name, base, precision, rules) {
             names.push(name);
         }

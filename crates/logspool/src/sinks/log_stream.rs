@@ -6,9 +6,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use logspool_record::definition::Descriptor;
+use logspool_sys::descriptor::duplicate;
 use logspool_sys::kept::{self, FileIdentity, KeptDescriptor};
+use logspool_sys::opening::open_path;
 
 /// An open file; see the module documentation.
 #[derive(Debug)]
@@ -36,7 +40,7 @@ impl LogStream {
     pub fn open(path: &str, descriptor: Descriptor) -> io::Result<Self> {
         let file = match descriptor {
             Descriptor::Open => open_to_append(path)?,
-            Descriptor::Duplicate(number) => kept::duplicate(number)?,
+            Descriptor::Duplicate(number) => duplicate(number)?,
         };
         Ok(Self { path: path.to_owned(), descriptor, file: KeptDescriptor::new(file) })
     }
@@ -70,9 +74,11 @@ impl LogStream {
         }
         let before = self.file.identity();
         let own = match self.descriptor {
-            Descriptor::Duplicate(number) if FileIdentity::of(number) == before => kept::duplicate(number).ok(),
-            Descriptor::Duplicate(_) | Descriptor::Open => None,
+            Descriptor::Duplicate(number) => duplicate(number).ok(),
+            Descriptor::Open => None,
         };
+        // The program may have reused the number for another file.
+        let own = own.filter(|file| before.is_some() && FileIdentity::of(file.as_raw_fd()) == before);
         let file = match own {
             Some(file) => file,
             None => open_to_append(&self.path).map_err(|error| match error.raw_os_error() {
@@ -94,7 +100,7 @@ impl LogStream {
 /// Opens as `open(path, "a")` does in Python. A missing file is created, with mode 0666 minus the umask. The position
 /// is the end of the file.
 pub fn open_to_append(path: &str) -> io::Result<File> {
-    let mut file = OpenOptions::new().append(true).create(true).open(path)?;
+    let mut file = open_path(OpenOptions::new().append(true).create(true), Path::new(path))?;
     match file.seek(SeekFrom::End(0)) {
         Err(error) if error.raw_os_error() != Some(libc::ESPIPE) => Err(error),
         _ => Ok(file),
@@ -104,7 +110,6 @@ pub fn open_to_append(path: &str) -> io::Result<File> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::os::fd::AsRawFd;
 
     use super::*;
 

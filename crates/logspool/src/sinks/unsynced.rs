@@ -17,6 +17,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use logspool_sys::kept::{self, KeptDescriptor};
+use logspool_sys::opening;
+use logspool_sys::opening::open_again;
 
 use crate::sink::SyncError;
 
@@ -186,8 +188,8 @@ fn is_still_there(file: &File, start: u64, piece: &[u8]) -> bool {
 /// Opens a new description of an open file, whatever its current name is. The description is not in append mode, so
 /// that `pwrite` writes at its offset. It can read if the permissions allow it.
 fn open_anew(file: &File) -> io::Result<File> {
-    let name = format!("/proc/thread-self/fd/{}", file.as_raw_fd());
-    OpenOptions::new().read(true).write(true).open(&name).or_else(|_| OpenOptions::new().write(true).open(&name))
+    open_again(OpenOptions::new().read(true).write(true), file)
+        .or_else(|_| open_again(OpenOptions::new().write(true), file))
 }
 
 /// Syncs all files of the file system. The files from which the sink has switched are on it, but their names are
@@ -201,10 +203,9 @@ fn sync_all_files(file: &File) -> io::Result<()> {
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // A folder without read permission cannot be opened. The sync of the file must suffice then.
-    let Ok(folder) = File::open(folder) else { return Ok(()) };
-    match folder.sync_all() {
-        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP)) => Err(error),
-        _ => Ok(()),
+    match opening::sync_folder(folder) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOTSUP | libc::EACCES)) => Ok(()),
+        synced => synced,
     }
 }
 

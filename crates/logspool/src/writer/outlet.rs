@@ -110,6 +110,8 @@ pub struct Outlet {
     pub(super) begun: AtomicBool,
     /// Whether records were dropped because the program has closed the sink's descriptor.
     pub(super) lost_descriptor: AtomicBool,
+    /// Whether records were dropped since the last flush, because their overflow could not be read again.
+    pub(super) has_unreadable: AtomicBool,
     pub(super) meters: SinkMeters,
     /// Newest flush ticket whose records are all written to this sink.
     pub flushed_ticket: AtomicU64,
@@ -184,6 +186,7 @@ impl Outlet {
             notify: AtomicBool::new(false),
             begun: AtomicBool::new(false),
             lost_descriptor: AtomicBool::new(false),
+            has_unreadable: AtomicBool::new(false),
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
             rotation_count: first.rotation_count.clone(),

@@ -191,6 +191,7 @@ impl Outlet {
                 }
                 // tmpfs does not fail to return stored data. If it fails nevertheless, the records are counted as
                 // dropped.
+                self.has_unreadable.store(true, Ordering::Relaxed);
                 self.finish(0, Some(DropReason::Unreadable));
                 state = self.lock();
                 continue;
@@ -322,6 +323,16 @@ impl Outlet {
     /// Whether records were dropped because the program has closed the sink's descriptor.
     pub fn has_lost_descriptor(&self) -> bool {
         self.lost_descriptor.load(Ordering::Relaxed)
+    }
+
+    /// Whether records were dropped since the last flush, because their overflow could not be read again.
+    pub fn has_unreadable(&self) -> bool {
+        self.has_unreadable.load(Ordering::Relaxed)
+    }
+
+    /// As [`Outlet::has_unreadable`], and forgets it.
+    pub fn take_unreadable(&self) -> bool {
+        self.has_unreadable.swap(false, Ordering::Relaxed)
     }
 
     /// Whether the whole sink is given up because the program has closed its descriptor. In a group, the other members

@@ -11,6 +11,8 @@ use flate2::write::GzEncoder;
 use zstd::stream::write::Encoder as ZstdEncoder;
 
 use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::opening::open_path;
+use logspool_sys::opening::sync_folder;
 
 use super::forms;
 use super::live::while_nobody_rotates;
@@ -90,12 +92,14 @@ impl Job {
     ///
     /// When a system call fails.
     pub fn begin(task: &Task, backup: &Backup) -> io::Result<Option<Self>> {
-        let source =
-            match OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(&backup.path) {
-                Ok(source) => source,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-                Err(error) => return Err(error),
-            };
+        let source = match open_path(
+            OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK),
+            &backup.path,
+        ) {
+            Ok(source) => source,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
         let source = KeptDescriptor::new(source);
         let status = source.get()?.metadata()?;
         if status.ino() != backup.inode || !status.is_file() {
@@ -194,7 +198,7 @@ impl Job {
                 None => return Ok(JobProgress::Partly),
                 Some(true) => self.is_placed = true,
             }
-            File::open(Path::new(&task.path).parent().unwrap_or(Path::new("/")))?.sync_all()?;
+            sync_folder(Path::new(&task.path).parent().unwrap_or(Path::new("/")))?;
             reach(AppendStep::Placed);
         }
         let removed = while_nobody_rotates(task, is_asked_to_leave, || {
@@ -238,14 +242,9 @@ impl Drop for Job {
 
 /// Opens a `.part` file, or creates it if `make`, and locks it. `None`: another process is working on it.
 fn open_alone(path: &Path, make: bool) -> io::Result<Option<KeptDescriptor<File>>> {
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(make)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(path);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(make).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let opened = open_path(&options, path);
     let kept = match opened {
         // Keep it before the lock is taken: keeping closes the first number.
         Ok(file) => KeptDescriptor::new(file),

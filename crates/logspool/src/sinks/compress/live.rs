@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use logspool_sys::opening::open_path;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::task::Task;
@@ -52,7 +53,7 @@ fn enter(task: &Task) -> io::Result<Option<(Option<File>, SharedFile)>> {
     let Some(origin) = &task.origin else { return Ok(Some((None, shared))) };
     // Taking the lock may require appending the rest of a dead process's write. The file is opened non-blocking, so
     // that a pipe without a reader does not block.
-    let opened = OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK).open(&task.path);
+    let opened = open_path(OpenOptions::new().append(true).custom_flags(libc::O_NONBLOCK), task.path.as_ref());
     let file = match opened {
         Ok(file) => file,
         // The file was just renamed, and a new one was not yet created.

@@ -1,11 +1,10 @@
 //! The files next to a log file: its plain backups and `.part` files.
 
+use logspool_sys::opening::entries;
 use std::cmp::Reverse;
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::DirEntryExt;
 use std::path::{Path, PathBuf};
 
 use super::task::{Naming, Task};
@@ -42,15 +41,14 @@ pub fn look(task: &Task) -> io::Result<ScanResult> {
     let prefix = [path.file_name().unwrap_or_default().as_encoded_bytes(), b"."].concat();
     let mut plain = Vec::new();
     let mut begun = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let name = entry.file_name().into_vec();
+    for entry in entries(folder)? {
+        let name = entry.name.into_vec();
         let Some(rest) = name.strip_prefix(&prefix[..]) else { continue };
         let path = folder.join(OsString::from_vec(name.clone()));
         if let Some(inode) = inode_of(rest) {
             begun.push((path, inode));
         } else if let Some(age) = age_of(task.naming, rest) {
-            plain.push((age, Backup { path, inode: entry.ino() }));
+            plain.push((age, Backup { path, inode: entry.inode }));
         }
     }
     plain.sort_by(|one, other| one.0.cmp(&other.0));

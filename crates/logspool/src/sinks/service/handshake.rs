@@ -8,6 +8,7 @@ use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 use logspool_record::msgpack::{Item, ReadError, Reader, push_array, push_text};
+use logspool_sys::opening::read_text;
 use sha2::{Digest, Sha512};
 
 use crate::sinks::secret::Secret;
@@ -40,7 +41,7 @@ enum HandshakeStep {
 impl KeyHandshake {
     /// Begins to wait for the receiver's HELO. `salt` is random.
     pub fn begin(key: &Secret, salt: [u8; 16]) -> Self {
-        let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let hostname = read_text("/proc/sys/kernel/hostname").unwrap_or_default();
         let hostname = hostname.trim();
         let is_usable = !hostname.is_empty() && hostname.len() <= MAX_HOSTNAME_BYTES;
         Self {
