@@ -604,10 +604,10 @@ def _shown(template: str) -> str | None:
 
 def _zone(formatter: Any) -> bool | str:
     converter = formatter.converter
-    if converter is _logging_globals.stock_localtime:
-        return False
-    if converter is _logging_globals.stock_gmtime:
-        return True
+    if converter is _logging_globals.stock_localtime or converter is _logging_globals.stock_gmtime:
+        if not _native.has_own_code(converter):
+            return "time.localtime or time.gmtime is patched"
+        return converter is _logging_globals.stock_gmtime  # type: ignore[no-any-return]
     return "its converter is neither time.localtime nor time.gmtime"
 
 

@@ -14,6 +14,7 @@ import time
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
+from logspool import _native
 from logspool._stock_classes import changed_method, stock_function
 
 
@@ -79,7 +80,12 @@ RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "_
 def is_real_time(name: str) -> bool:
     """Return whether a function of the module `time` is not patched."""
     function = getattr(time, name, None)
-    return type(function) is BuiltinFunctionType and function.__module__ == "time" and function.__name__ == name
+    return (
+        type(function) is BuiltinFunctionType
+        and function.__module__ == "time"
+        and function.__name__ == name
+        and _native.has_own_code(function)
+    )
 
 
 def is_real_threading() -> bool:

@@ -7,6 +7,7 @@ pub mod frame;
 pub mod leaving;
 pub mod list;
 pub mod names;
+pub mod native_code;
 pub mod object;
 pub mod reentrant_lock;
 pub mod running_loop;

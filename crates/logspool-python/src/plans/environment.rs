@@ -6,12 +6,15 @@
 //! after the number of a dict has changed are its watched values compared. From 3.14 on dicts have no such number.
 //! There each check looks up all watched values, including every value of a dict that is watched as a whole.
 //!
+//! time-machine replaces the C code of `time.time` and leaves the object. So the code of each watched builtin function
+//! is compared, too.
+//!
 //! Atomics belong in `queue`; those of this file are an exception: every logging call reads the epoch and the recorded
 //! versions without a lock.
 
 use std::cell::Cell;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 use logspool::pipeline;
 use logspool_sys::published::{Counted, Published};
@@ -21,6 +24,7 @@ use pyo3::types::PyDict;
 
 #[cfg(not(Py_3_14))]
 use crate::interpreter::dict;
+use crate::interpreter::native_code::NativeCode;
 use crate::interpreter::object::{self, Object, Owned};
 
 /// The number of the current epoch. It increases after every change that may affect a plan. Plans of an older epoch are
@@ -184,6 +188,20 @@ impl WatchableDict {
     }
 }
 
+/// The builtin functions whose code is compared.
+static CODES: OnceLock<Box<[NativeCode]>> = OnceLock::new();
+
+/// Starts to compare the code of these objects as far as they are builtin functions. Later calls change nothing.
+pub fn watch_code(functions: &[Bound<'_, PyAny>]) {
+    CODES.get_or_init(|| functions.iter().filter_map(NativeCode::of).collect());
+}
+
+/// True if each compared function has the code that it had at the last [`refresh`].
+#[inline(always)]
+fn codes_hold() -> bool {
+    CODES.get().is_none_or(|codes| codes.iter().all(NativeCode::holds))
+}
+
 static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 
 /// The number of the dict's last change.
@@ -234,9 +252,12 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
     value
 }
 
-/// True if no watched dict has changed since [`refresh`]. Runs no user Python code.
+/// True if no watched dict and no code has changed since [`refresh`]. Runs no user Python code.
 #[inline(always)]
 pub fn is_unchanged(py: Python<'_>) -> bool {
+    if !codes_hold() {
+        return false;
+    }
     #[cfg(not(Py_3_14))]
     {
         let _ = py;
@@ -307,6 +328,9 @@ pub fn refresh(py: Python<'_>) {
         }
     }
     drop(watched);
+    for code in CODES.get().into_iter().flatten() {
+        moved |= code.refresh();
+    }
     if moved {
         make_all_stale();
     }
