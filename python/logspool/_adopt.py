@@ -107,7 +107,7 @@ def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     if name is not None:
         return f"{name} is replaced on the handler"
     # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
-    if type(handler.lock) is not _locks.RLOCK and not (handler.lock is None and sys.version_info < (3, 13)):
+    if not _locks.is_usual(handler.lock) and not (handler.lock is None and sys.version_info < (3, 13)):
         return f"its lock is a {type(handler.lock).__qualname__}"
     return None
 
@@ -595,8 +595,6 @@ def _shown(template: str) -> str | None:
         return "logging.logMultiprocessing is off"
     if "process" in template and os.getpid is not _logging_globals.stock_getpid:
         return "os.getpid is patched"
-    if "thread" in template and not _logging_globals.is_real_threading():
-        return "threading.get_ident or current_thread is patched"
     if "taskName" in template and not getattr(logging, "logAsyncioTasks", True):
         return "logging.logAsyncioTasks is off"
     return None

@@ -38,13 +38,15 @@ class LoggingGlobals(NamedTuple):
     shows_process_name: bool
     shows_task_name: bool
     level_to_name: dict[Any, Any]
+    #: `threading.get_ident` and `threading.current_thread` if a library such as gevent has replaced one of them.
+    thread_functions: tuple[Any, Any] | None
 
 
 stock_localtime = time.localtime
 stock_gmtime = time.gmtime
 stock_getpid = os.getpid
-_get_ident = threading.get_ident
-_current_thread = threading.current_thread
+
+_active = threading._active  # type: ignore[attr-defined]
 
 #: Names in `logging` that a stock call reads.
 LOGGING_NAMES = (
@@ -68,7 +70,6 @@ LOGGING_NAMES = (
     "_is_internal_frame",
     "raiseExceptions",
     "lastResort",
-    "_lock",
 )
 TIME_NAMES = ("time", "time_ns", "strftime", "localtime", "gmtime")
 THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
@@ -88,9 +89,18 @@ def is_real_time(name: str) -> bool:
     )
 
 
-def is_real_threading() -> bool:
-    """Return whether the functions of `threading` that a LogRecord calls are not patched."""
-    return threading.get_ident is _get_ident and threading.current_thread is _current_thread
+def _thread_functions() -> tuple[Any, Any] | None:
+    """Return the functions of `threading` that a LogRecord calls, if one of them is patched."""
+    get_ident, current_thread = threading.get_ident, threading.current_thread
+    is_real = (
+        type(get_ident) is BuiltinFunctionType
+        and get_ident.__module__ == "_thread"
+        and get_ident.__name__ == "get_ident"
+        and type(current_thread) is FunctionType
+        and current_thread.__code__.co_filename == threading.Thread.run.__code__.co_filename
+        and threading._active is _active  # type: ignore[attr-defined]
+    )
+    return None if is_real else (get_ident, current_thread)
 
 
 def _is_logging_function(name: str) -> bool:
@@ -132,6 +142,7 @@ def logging_globals() -> LoggingGlobals:
         shows_process_name=bool(logging.logMultiprocessing),
         shows_task_name=bool(getattr(logging, "logAsyncioTasks", False)),
         level_to_name=logging._levelToName,
+        thread_functions=_thread_functions(),
     )
 
 
@@ -173,8 +184,6 @@ def _record_reason() -> str:
     for name in ("time", "time_ns"):
         if not is_real_time(name):
             return f"time.{name} is patched"
-    if not is_real_threading():
-        return "threading.get_ident or current_thread is patched"
     return ""
 
 

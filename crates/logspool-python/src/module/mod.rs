@@ -59,6 +59,8 @@ mod native {
     #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
+    use crate::interpreter::guard::Guard;
+    #[pymodule_export]
     use crate::pool::{
         Completions, EventLoop, PoolCore, RecordQueue, ReservedPlace, Results, Schedule, Semaphore, View, Worker,
     };
