@@ -506,6 +506,8 @@ _STYLES = {
 
 def describe_formatter(formatter: Any) -> Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
+    if sys.flags.bytes_warning:
+        return _logging_globals.BYTES_WARNING
     base = _formatter_class(type(formatter))
     if isinstance(base, str):
         return base

@@ -197,9 +197,12 @@ def _install(options: dict[str, Any]) -> None:
     connect()
     _start_keeper(options)
     _native.configure(options)
+    # See `_logging_globals.BYTES_WARNING`.
+    left = ("LogRecord", "Formatter") if sys.flags.bytes_warning else ()
     natives = {
         (getattr(logging, owner), name): _stock_classes.native_method(getattr(logging, owner), owner, name)
         for owner, name in _native.native_methods()
+        if owner not in left
     }
     for (cls, name), made in natives.items():
         # A stock method that other code has patched is not replaced.

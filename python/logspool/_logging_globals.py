@@ -48,6 +48,10 @@ stock_getpid = os.getpid
 
 _active = threading._active  # type: ignore[attr-defined]
 
+#: Why only Python makes texts below `python -b`: whether a `str()` of bytes warns or raises, and the line that the
+#: warning names, depend on the code that makes the text.
+BYTES_WARNING = "the interpreter's option -b is on"
+
 #: Names in `logging` that a stock call reads.
 LOGGING_NAMES = (
     "_logRecordFactory",
@@ -171,6 +175,8 @@ def _factory_reason() -> str:
 
 def _record_reason() -> str:
     """Return why native code neither initialises a LogRecord nor reads one, or an empty string."""
+    if sys.flags.bytes_warning:
+        return BYTES_WARNING
     if type(logging._levelToName) is not dict:
         return "logging._levelToName is no plain dict"
     changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
