@@ -263,7 +263,7 @@ def _watch() -> None:
                 setattr(cls, name, hook)
     _native.watch_dict(vars(logging), list(_logging_globals.LOGGING_NAMES))
     _native.watch_dict(vars(time), list(_logging_globals.TIME_NAMES))
-    _native.watch_code([value for name, value in vars(time).items() if name in _logging_globals.TIME_NAMES])
+    _native.watch_code([vars(time).get(name) for name in _logging_globals.clock_names()])
     _native.watch_dict(vars(threading), list(_logging_globals.THREADING_NAMES))
     _native.watch_dict(logging._levelToName, None)
 

@@ -82,6 +82,12 @@ THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
 RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
 
+def clock_names() -> list[str]:
+    """Return the names of functions of the module `time`; the first one is the clock of a LogRecord."""
+    clock = "time_ns" if _arithmetic() == "nanoseconds" else "time"
+    return sorted(TIME_NAMES, key=lambda name: name != clock)
+
+
 def is_real_time(name: str) -> bool:
     """Return whether a function of the module `time` is not patched."""
     function = getattr(time, name, None)

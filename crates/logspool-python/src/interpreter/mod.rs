@@ -10,6 +10,7 @@ pub mod leaving;
 pub mod list;
 pub mod names;
 pub mod native_code;
+pub mod native_method;
 pub mod object;
 pub mod reentrant_lock;
 pub mod running_loop;

@@ -36,6 +36,16 @@ impl NativeCode {
         Some(Self { _function: Owned::of(function), place, code: AtomicPtr::new(place.load(Relaxed)) })
     }
 
+    /// The field of the function's definition that has the code.
+    pub fn place(&self) -> &'static AtomicPtr<c_void> {
+        self.place
+    }
+
+    /// The code that was read last.
+    pub fn code(&self) -> *mut c_void {
+        self.code.load(Relaxed)
+    }
+
     /// True if the function still has this code.
     #[inline(always)]
     pub fn holds(&self) -> bool {

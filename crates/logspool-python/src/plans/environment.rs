@@ -13,6 +13,7 @@
 //! versions without a lock.
 
 use std::cell::Cell;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
@@ -192,14 +193,27 @@ impl WatchableDict {
 static CODES: OnceLock<Box<[NativeCode]>> = OnceLock::new();
 
 /// Starts to compare the code of these objects as far as they are builtin functions. Later calls change nothing.
+///
+/// Each call checks only the first function, the clock of records: whoever replaces the code of another one replaces
+/// that of the clock, too. [`refresh`] compares all.
 pub fn watch_code(functions: &[Bound<'_, PyAny>]) {
-    CODES.get_or_init(|| functions.iter().filter_map(NativeCode::of).collect());
+    let codes = CODES.get_or_init(|| functions.iter().filter_map(NativeCode::of).collect());
+    if let Some(clock) = codes.first() {
+        CLOCK_CODE.store(clock.code(), Relaxed);
+        CLOCK.store(std::ptr::from_ref(clock.place()).cast_mut(), Relaxed);
+    }
 }
 
-/// True if each compared function has the code that it had at the last [`refresh`].
+/// Where the first function of `CODES` has its code, and the code that was there at the last [`refresh`]. Until a
+/// function is watched, this is a comparison of the code with itself.
+static CLOCK: AtomicPtr<AtomicPtr<c_void>> = AtomicPtr::new((&raw const CLOCK_CODE).cast_mut());
+static CLOCK_CODE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// True if the clock of records has the code that it had at the last [`refresh`].
 #[inline(always)]
-fn codes_hold() -> bool {
-    CODES.get().is_none_or(|codes| codes.iter().all(NativeCode::holds))
+fn clock_holds() -> bool {
+    // SAFETY: the address of a static, or of a field that a function of `CODES` keeps.
+    unsafe { (*CLOCK.load(Relaxed)).load(Relaxed) == CLOCK_CODE.load(Relaxed) }
 }
 
 static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
@@ -255,7 +269,7 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
 /// True if no watched dict and no code has changed since [`refresh`]. Runs no user Python code.
 #[inline(always)]
 pub fn is_unchanged(py: Python<'_>) -> bool {
-    if !codes_hold() {
+    if !clock_holds() {
         return false;
     }
     #[cfg(not(Py_3_14))]
@@ -330,6 +344,9 @@ pub fn refresh(py: Python<'_>) {
     drop(watched);
     for code in CODES.get().into_iter().flatten() {
         moved |= code.refresh();
+    }
+    if let Some(clock) = CODES.get().and_then(|codes| codes.first()) {
+        CLOCK_CODE.store(clock.code(), Relaxed);
     }
     if moved {
         make_all_stale();
