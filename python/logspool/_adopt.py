@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from logspool import _locks, _logging_globals
+from logspool import _imports, _locks, _logging_globals
 from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
@@ -451,9 +451,7 @@ def _deferral(form: Formatting | str, handler: Any, asked: bool) -> dict[str, An
     is_asked = reason is not None and (asked or options.get("defer_formatting", False))
     if not is_asked and not (deferring is not None and deferring.has_waiting(handler)):
         return {}
-    from logspool import _deferring
-
-    deferral = _deferring.deferral()
+    deferral = _imports.part("_deferring").deferral()
     deferral.handlers[id(handler)] = handler
     if not is_asked:
         deferral.writer.stays_for_order = True
