@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::available::available_memory;
+use super::folder_names::names_in;
 use super::handover::Handover;
 use super::kept::{KeptDescriptor, move_up};
 use super::memory_files::MemoryFiles;
@@ -443,15 +444,7 @@ impl Folder {
             return Ok(held.names());
         }
         // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
-        let mut names = Vec::new();
-        self.with(|folder| {
-            for entry in std::fs::read_dir(format!("/proc/thread-self/fd/{folder}"))? {
-                if let Ok(name) = entry?.file_name().into_string() {
-                    names.push(name);
-                }
-            }
-            Ok(())
-        })?;
+        let mut names = self.with(|folder| names_in(folder))?;
         names.sort();
         Ok(names)
     }

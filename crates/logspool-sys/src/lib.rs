@@ -39,6 +39,8 @@ pub mod clock;
 #[cfg(not(loom))]
 pub mod folder;
 #[cfg(not(loom))]
+mod folder_names;
+#[cfg(not(loom))]
 pub mod handover;
 pub mod histogram;
 #[cfg(not(loom))]
