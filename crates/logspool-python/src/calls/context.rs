@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use crate::calls::fields;
 use crate::calls::pieces::Pieces;
 use crate::calls::record_template::{KeptValue, TemplateCopy};
-use crate::interpreter::call_thread::CallThread;
+use crate::interpreter::call_thread::ThreadContext;
 use crate::interpreter::context_variable;
 #[cfg(not(Py_3_14))]
 use crate::interpreter::dict;
@@ -70,7 +70,7 @@ pub fn add<'a, 'py: 'a>(
     call: Call<'a, 'py>,
 ) -> Result<(), Failure> {
     if needs.thread || needs.thread_name {
-        let thread = CallThread::of_call(py)?;
+        let thread = ThreadContext::of_call(py)?;
         if needs.thread {
             pieces.word(tag::THREAD, thread.ident());
         }
@@ -115,7 +115,7 @@ impl CallContext {
     pub fn read(py: Python<'_>, shown: RecordContext) -> Result<Self, Failure> {
         let sources = SOURCES.get().ok_or(Failure::Stock)?;
         let thread = if shown.threads {
-            let thread = CallThread::of_call(py)?;
+            let thread = ThreadContext::of_call(py)?;
             Some((thread.ident(), thread.name(py)?))
         } else {
             None

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::interpreter::native_code::NativeCode;
+use crate::interpreter::native_code::WatchedFunction;
 use logspool_record::format::push_isoformat;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -17,7 +17,7 @@ pub struct IsoStamper {
     /// The name `datetime` in that module, and its unmodified value.
     clock: (Py<PyString>, Py<PyAny>),
     /// The C function `datetime.datetime.now`.
-    now: NativeCode,
+    now: WatchedFunction,
     /// structlog's own stamper, which is called if a program has replaced the clock.
     own: Py<PyAny>,
 }
@@ -32,7 +32,7 @@ impl IsoStamper {
         let name = PyString::intern(py, "datetime");
         let clock = module.getattr(&name)?;
         // A program such as freezegun may have replaced the class already, or time-machine the code of its method.
-        let now = NativeCode::of(&clock.getattr("now")?).filter(NativeCode::is_original);
+        let now = WatchedFunction::of(&clock.getattr("now")?).filter(WatchedFunction::is_original);
         let Some(now) =
             now.filter(|_| clock.getattr("__module__").is_ok_and(|name| name.eq("datetime").unwrap_or(false)))
         else {

@@ -61,12 +61,12 @@ pub fn set_replaced(functions: Option<ReplacedFunctions>) {
 }
 
 /// The calling thread, or the greenlet that runs as one.
-pub struct CallThread {
+pub struct ThreadContext {
     ident: u64,
     replaced: Option<Arc<ReplacedFunctions>>,
 }
 
-impl CallThread {
+impl ThreadContext {
     /// The thread of the running call.
     ///
     /// # Errors

@@ -13,14 +13,14 @@ use pyo3::prelude::*;
 use crate::interpreter::object::Owned;
 
 /// A builtin function, with the code that it had when it was read last.
-pub struct NativeCode {
+pub struct WatchedFunction {
     _function: Owned,
     /// The field of the function's definition that has the code.
     place: &'static AtomicPtr<c_void>,
     code: AtomicPtr<c_void>,
 }
 
-impl NativeCode {
+impl WatchedFunction {
     /// Reads the code of a function; `None` if the object is no builtin function.
     pub fn of(function: &Bound<'_, PyAny>) -> Option<Self> {
         // SAFETY: a live object of an attached thread.

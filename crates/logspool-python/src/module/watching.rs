@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::calls::context;
-use crate::interpreter::native_code::NativeCode;
+use crate::interpreter::native_code::WatchedFunction;
 use crate::plans::class_version::ClassVersion;
 use crate::plans::{environment, watched};
 
@@ -27,7 +27,7 @@ pub fn watch_code(functions: Vec<Bound<'_, PyAny>>) {
 /// Return whether an object is a builtin function with the C code of its own library.
 #[pyfunction]
 pub fn has_own_code(function: &Bound<'_, PyAny>) -> bool {
-    NativeCode::of(function).is_some_and(|code| code.is_original())
+    WatchedFunction::of(function).is_some_and(|code| code.is_original())
 }
 
 /// Stop watching dicts and attributes.

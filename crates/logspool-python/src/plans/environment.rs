@@ -25,7 +25,7 @@ use pyo3::types::PyDict;
 
 #[cfg(not(Py_3_14))]
 use crate::interpreter::dict;
-use crate::interpreter::native_code::NativeCode;
+use crate::interpreter::native_code::WatchedFunction;
 use crate::interpreter::object::{self, Object, Owned};
 
 /// The number of the current epoch. It increases after every change that may affect a plan. Plans of an older epoch are
@@ -190,14 +190,14 @@ impl WatchableDict {
 }
 
 /// The builtin functions whose code is compared.
-static CODES: OnceLock<Box<[NativeCode]>> = OnceLock::new();
+static CODES: OnceLock<Box<[WatchedFunction]>> = OnceLock::new();
 
 /// Starts to compare the code of these objects as far as they are builtin functions. Later calls change nothing.
 ///
 /// Each call checks only the first function, the clock of records: whoever replaces the code of another one replaces
 /// that of the clock, too. [`refresh`] compares all.
 pub fn watch_code(functions: &[Bound<'_, PyAny>]) {
-    let codes = CODES.get_or_init(|| functions.iter().filter_map(NativeCode::of).collect());
+    let codes = CODES.get_or_init(|| functions.iter().filter_map(WatchedFunction::of).collect());
     if let Some(clock) = codes.first() {
         CLOCK_CODE.store(clock.code(), Relaxed);
         CLOCK.store(std::ptr::from_ref(clock.place()).cast_mut(), Relaxed);
