@@ -444,7 +444,7 @@ impl Folder {
             return Ok(held.names());
         }
         // Lists through the descriptor, not the path, so that the folder that was checked is the one that is read.
-        let mut names = self.with(|folder| names_in(folder))?;
+        let mut names = self.with(names_in)?;
         names.sort();
         Ok(names)
     }
