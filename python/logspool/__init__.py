@@ -8,6 +8,8 @@ Importing this package starts no thread, opens nothing and patches nothing.
 
 from __future__ import annotations
 
+from logspool import _imports
+
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
@@ -147,16 +149,14 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
-
     home = _HOMES.get(name)
     if home is not None:
-        value = getattr(importlib.import_module(f"logspool.{home}"), name)
+        value = getattr(_imports.part(home), name)
     elif name == "__version__":
-        value = importlib.import_module("logspool._native").__version__
+        value = _imports.part("_native").__version__
     elif name == "_native":
         # PyCapsule_Import("logspool._native._C_API") of an extension module asks for the attribute.
-        value = importlib.import_module("logspool._native")
+        value = _imports.part("_native")
     else:
         raise AttributeError(f"module 'logspool' has no attribute {name!r}")
     globals()[name] = value

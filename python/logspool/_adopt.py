@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from logspool import _locks, _logging_globals
+from logspool import _imports, _locks, _logging_globals
 from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
@@ -107,7 +107,7 @@ def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:
     if name is not None:
         return f"{name} is replaced on the handler"
     # A lock of another type may protect the output from other code. Before 3.13 a handler may have no lock.
-    if type(handler.lock) is not _locks.RLOCK and not (handler.lock is None and sys.version_info < (3, 13)):
+    if not _locks.is_usual(handler.lock) and not (handler.lock is None and sys.version_info < (3, 13)):
         return f"its lock is a {type(handler.lock).__qualname__}"
     return None
 
@@ -451,9 +451,7 @@ def _deferral(form: Formatting | str, handler: Any, asked: bool) -> dict[str, An
     is_asked = reason is not None and (asked or options.get("defer_formatting", False))
     if not is_asked and not (deferring is not None and deferring.has_waiting(handler)):
         return {}
-    from logspool import _deferring
-
-    deferral = _deferring.deferral()
+    deferral = _imports.part("_deferring").deferral()
     deferral.handlers[id(handler)] = handler
     if not is_asked:
         deferral.writer.stays_for_order = True
@@ -506,6 +504,8 @@ _STYLES = {
 
 def describe_formatter(formatter: Any) -> Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
+    if sys.flags.bytes_warning:
+        return _logging_globals.BYTES_WARNING
     base = _formatter_class(type(formatter))
     if isinstance(base, str):
         return base
@@ -595,8 +595,6 @@ def _shown(template: str) -> str | None:
         return "logging.logMultiprocessing is off"
     if "process" in template and os.getpid is not _logging_globals.stock_getpid:
         return "os.getpid is patched"
-    if "thread" in template and not _logging_globals.is_real_threading():
-        return "threading.get_ident or current_thread is patched"
     if "taskName" in template and not getattr(logging, "logAsyncioTasks", True):
         return "logging.logAsyncioTasks is off"
     return None
@@ -604,10 +602,10 @@ def _shown(template: str) -> str | None:
 
 def _zone(formatter: Any) -> bool | str:
     converter = formatter.converter
-    if converter is _logging_globals.stock_localtime:
-        return False
-    if converter is _logging_globals.stock_gmtime:
-        return True
+    if converter is _logging_globals.stock_localtime or converter is _logging_globals.stock_gmtime:
+        if not _native.has_own_code(converter):
+            return "time.localtime or time.gmtime is patched"
+        return converter is _logging_globals.stock_gmtime  # type: ignore[no-any-return]
     return "its converter is neither time.localtime nor time.gmtime"
 
 

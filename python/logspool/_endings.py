@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from logspool import _locks, _native
+from logspool import _imports, _locks, _native
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -90,6 +90,8 @@ def begin_alone() -> None:
     _wrap(os, "_exit", _drain_before)
     for name in ("execv", "execve"):
         _wrap(os, name, _drain_before_exec)
+    for name in ("chroot", "setuid", "seteuid", "setreuid", "setresuid"):
+        _wrap(os, name, _import_before)
 
 
 def _finish_plans(_after_last: object) -> None:
@@ -146,6 +148,16 @@ def _drain_before(before: Any) -> Any:
             _native.go_on()
 
     return end_of_process
+
+
+def _import_before(before: Any) -> Any:
+    """Wrap a function after which the files of the package may be out of reach."""
+
+    def change(*args: Any, **kwargs: Any) -> Any:
+        _imports.all_later_parts()
+        return before(*args, **kwargs)
+
+    return change
 
 
 def _drain_before_exec(before: Any) -> Any:

@@ -6,6 +6,7 @@ Pipeline stage: *capture* (see ARCHITECTURE.md).
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from typing import Any
 
@@ -32,8 +33,10 @@ _REPLACED = ("format", "format_time", "format_message", "get_message")
 
 def connect() -> None:
     """Give native code the stock functions; None in place of one that is patched."""
+    # See `_logging_globals.BYTES_WARNING`.
+    is_native = not sys.flags.bytes_warning
     functions: dict[str, Any] = {
-        role: cls.__dict__[name] if _stock_classes.is_stock(cls, name) else None
+        role: cls.__dict__[name] if is_native and _stock_classes.is_stock(cls, name) else None
         for role, (cls, name) in _FUNCTIONS.items()
     }
     for role in _REPLACED:

@@ -197,9 +197,12 @@ def _install(options: dict[str, Any]) -> None:
     connect()
     _start_keeper(options)
     _native.configure(options)
+    # See `_logging_globals.BYTES_WARNING`.
+    left = ("LogRecord", "Formatter") if sys.flags.bytes_warning else ()
     natives = {
         (getattr(logging, owner), name): _stock_classes.native_method(getattr(logging, owner), owner, name)
         for owner, name in _native.native_methods()
+        if owner not in left
     }
     for (cls, name), made in natives.items():
         # A stock method that other code has patched is not replaced.
@@ -260,6 +263,7 @@ def _watch() -> None:
                 setattr(cls, name, hook)
     _native.watch_dict(vars(logging), list(_logging_globals.LOGGING_NAMES))
     _native.watch_dict(vars(time), list(_logging_globals.TIME_NAMES))
+    _native.watch_code([vars(time).get(name) for name in _logging_globals.clock_names()])
     _native.watch_dict(vars(threading), list(_logging_globals.THREADING_NAMES))
     _native.watch_dict(logging._levelToName, None)
 

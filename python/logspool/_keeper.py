@@ -96,13 +96,14 @@ def _words(interpreter: str, then: str) -> list[str]:
 
 def _identity() -> str:
     """Return a unique name of this process: id and start time, because a later process may get the same id."""
-    return f"{os.getpid()}-{_start_ticks('self')}"
-
-
-def _start_ticks(process: str) -> str:
-    with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
-        # The second field is the program's name in parentheses. It may contain any characters, even `)`.
-        return file.read().rpartition(")")[2].split()[19]
+    try:
+        with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
+            # The second field is the program's name in parentheses. It may contain any characters, even `)`.
+            start = file.read().rpartition(")")[2].split()[19]
+    except OSError:
+        # Without /proc, as in some containers, the id alone is the name.
+        start = "unknown"
+    return f"{os.getpid()}-{start}"
 
 
 def _interpreter() -> str:

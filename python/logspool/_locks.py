@@ -14,6 +14,8 @@ import time
 import weakref
 from _thread import LockType, allocate_lock
 
+from logspool import _native
+
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
 
@@ -24,19 +26,27 @@ if TYPE_CHECKING:
 #: The class of the locks that `logging` makes.
 RLOCK = type(threading.RLock())
 
+_PY_RLOCK: type = threading._PyRLock  # type: ignore[attr-defined]
+
+
+def is_usual(lock: object) -> bool:
+    """Return whether `logging` makes locks of this class now, or did so before a library such as gevent patched it."""
+    return type(lock) in (RLOCK, _PY_RLOCK) or type(lock) is type(threading.RLock())
+
+
 #: All locks that `guard` has made.
 _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def guard() -> threading.RLock:
+def guard() -> _native.Guard:
     """Make a lock for data.
 
     A forked child finds the lock free. A signal handler may take it while the interrupted code has it, so the data must
     be usable between any two steps of that code.
     """
-    lock = threading.RLock()
-    _made.add(lock)
-    return lock
+    made = _native.Guard(threading.RLock())
+    _made.add(made)
+    return made
 
 
 def flag() -> LockType:
@@ -114,7 +124,7 @@ def _all_locks() -> list[Any]:
         except RuntimeError:  # another thread has just made a handler
             handlers = []
     locks += [getattr(handler, "lock", None) for handler in handlers]
-    return [lock for lock in locks if type(lock) is RLOCK]
+    return [lock for lock in locks if type(lock) in (RLOCK, _native.Guard)]
 
 
 #: Chosen: a thread that makes handlers in a loop needs a few microseconds for each, and a try takes less.

@@ -14,6 +14,7 @@ import time
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
+from logspool import _native
 from logspool._stock_classes import changed_method, stock_function
 
 
@@ -37,13 +38,19 @@ class LoggingGlobals(NamedTuple):
     shows_process_name: bool
     shows_task_name: bool
     level_to_name: dict[Any, Any]
+    #: `threading.get_ident` and `threading.current_thread` if a library such as gevent has replaced one of them.
+    thread_functions: tuple[Any, Any] | None
 
 
 stock_localtime = time.localtime
 stock_gmtime = time.gmtime
 stock_getpid = os.getpid
-_get_ident = threading.get_ident
-_current_thread = threading.current_thread
+
+_active = threading._active  # type: ignore[attr-defined]
+
+#: Why only Python makes texts below `python -b`: whether a `str()` of bytes warns or raises, and the line that the
+#: warning names, depend on the code that makes the text.
+BYTES_WARNING = "the interpreter's option -b is on"
 
 #: Names in `logging` that a stock call reads.
 LOGGING_NAMES = (
@@ -67,7 +74,6 @@ LOGGING_NAMES = (
     "_is_internal_frame",
     "raiseExceptions",
     "lastResort",
-    "_lock",
 )
 TIME_NAMES = ("time", "time_ns", "strftime", "localtime", "gmtime")
 THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
@@ -76,15 +82,35 @@ THREADING_NAMES = ("get_ident", "current_thread", "_active", "Thread")
 RECORD_CALLED = ("__init__", "getMessage", "__getattribute__", "__getattr__", "__setattr__", "__delattr__")
 
 
+def clock_names() -> list[str]:
+    """Return the names of functions of the module `time`; the first one is the clock of a LogRecord."""
+    clock = "time_ns" if _arithmetic() == "nanoseconds" else "time"
+    return sorted(TIME_NAMES, key=lambda name: name != clock)
+
+
 def is_real_time(name: str) -> bool:
     """Return whether a function of the module `time` is not patched."""
     function = getattr(time, name, None)
-    return type(function) is BuiltinFunctionType and function.__module__ == "time" and function.__name__ == name
+    return (
+        type(function) is BuiltinFunctionType
+        and function.__module__ == "time"
+        and function.__name__ == name
+        and _native.has_own_code(function)
+    )
 
 
-def is_real_threading() -> bool:
-    """Return whether the functions of `threading` that a LogRecord calls are not patched."""
-    return threading.get_ident is _get_ident and threading.current_thread is _current_thread
+def _thread_functions() -> tuple[Any, Any] | None:
+    """Return the functions of `threading` that a LogRecord calls, if one of them is patched."""
+    get_ident, current_thread = threading.get_ident, threading.current_thread
+    is_real = (
+        type(get_ident) is BuiltinFunctionType
+        and get_ident.__module__ == "_thread"
+        and get_ident.__name__ == "get_ident"
+        and type(current_thread) is FunctionType
+        and current_thread.__code__.co_filename == threading.Thread.run.__code__.co_filename
+        and threading._active is _active  # type: ignore[attr-defined]
+    )
+    return None if is_real else (get_ident, current_thread)
 
 
 def _is_logging_function(name: str) -> bool:
@@ -126,6 +152,7 @@ def logging_globals() -> LoggingGlobals:
         shows_process_name=bool(logging.logMultiprocessing),
         shows_task_name=bool(getattr(logging, "logAsyncioTasks", False)),
         level_to_name=logging._levelToName,
+        thread_functions=_thread_functions(),
     )
 
 
@@ -154,6 +181,8 @@ def _factory_reason() -> str:
 
 def _record_reason() -> str:
     """Return why native code neither initialises a LogRecord nor reads one, or an empty string."""
+    if sys.flags.bytes_warning:
+        return BYTES_WARNING
     if type(logging._levelToName) is not dict:
         return "logging._levelToName is no plain dict"
     changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
@@ -167,8 +196,6 @@ def _record_reason() -> str:
     for name in ("time", "time_ns"):
         if not is_real_time(name):
             return f"time.{name} is patched"
-    if not is_real_threading():
-        return "threading.get_ident or current_thread is patched"
     return ""
 
 

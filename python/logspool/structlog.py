@@ -178,7 +178,8 @@ def TimeStamper(fmt: str = "iso", utc: bool = True, key: str = "timestamp") -> P
             'TimeStamper: adds fmt="iso" in UTC; for other formats and local time use structlog.processors.TimeStamper'
         )
     own = structlog.processors.TimeStamper(fmt, utc, key)
-    if type(datetime.datetime).__module__ != "builtins" or datetime.datetime.__module__ != "datetime":
+    is_builtin = type(datetime.datetime).__module__ == "builtins" and datetime.datetime.__module__ == "datetime"
+    if not is_builtin or not _native.has_own_code(datetime.datetime.now):
         return own  # the clock is replaced, for example by freezegun
     return _native.IsoStamper(key, own).stamp
 

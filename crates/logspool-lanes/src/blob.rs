@@ -149,8 +149,14 @@ impl Blobs {
         {
             let warning = format!(
                 "logspool: cannot keep a record of {bytes} bytes in {}: {error}; it is in plain memory until it is \
-                 written, and lost when the process is killed before (fix: a larger tmpfs)\n",
-                folder.path().display()
+                 written, and lost when the process is killed before (fix: {})\n",
+                folder.path().display(),
+                // A process that has given up its user's rights cannot make files in its folder any more.
+                if error.kind() == io::ErrorKind::PermissionDenied {
+                    "change the user before the first record"
+                } else {
+                    "a larger tmpfs"
+                }
             );
             *self.warning.lock().unwrap_or_else(PoisonError::into_inner) = Some(warning);
         }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -88,13 +88,24 @@ pub fn entries(path: impl AsRef<Path>) -> io::Result<Vec<FolderEntry>> {
     again_while_gone(|| list(open_path(&options, path.as_ref())?))
 }
 
-/// As [`entries`], for a folder that is open: the file may be any descriptor of it, and its position stays.
+/// As [`entries`], for a folder that is open. Its position stays, and it needs no /proc.
 ///
 /// # Errors
 ///
 /// As [`entries`].
 pub fn entries_of(folder: &File) -> io::Result<Vec<FolderEntry>> {
-    list(open_again(File::options().read(true).custom_flags(libc::O_DIRECTORY), folder)?)
+    let identity = FileIdentity::of(folder.as_raw_fd()).ok_or_else(gone)?;
+    let open = || {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        // SAFETY: a valid C string, and the descriptor is open.
+        let opened = unsafe { libc::openat(folder.as_raw_fd(), c".".as_ptr(), flags) };
+        if opened < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nothing else owns it.
+        Ok(unsafe { OwnedFd::from_raw_fd(opened) })
+    };
+    list(open_high(open, |status| FileIdentity::of_status(status) == identity)?.into())
 }
 
 fn list(folder: File) -> io::Result<Vec<FolderEntry>> {
@@ -161,5 +172,22 @@ mod tests {
         let mut text = String::new();
         again.read_to_string(&mut text).unwrap();
         assert_eq!(("text", 4), (text.as_str(), file.stream_position().unwrap()));
+    }
+
+    #[test]
+    fn a_folder_is_listed_by_its_descriptor() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a", "b"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let open = File::open(folder.path()).unwrap();
+
+        for _ in 0..2 {
+            let mut found = entries_of(&open).unwrap();
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            assert_eq!(["a", "b"], [&*found[0].name, &*found[1].name]);
+            assert_eq!(2, entries(folder.path()).unwrap().len());
+        }
+        assert!(entries(folder.path().join("none")).is_err());
     }
 }

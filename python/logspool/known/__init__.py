@@ -8,12 +8,11 @@ does not render, a release of the package that the module does not know.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
-from logspool import _native
+from logspool import _imports, _native
 from logspool._stock_classes import changed_method, first_in, replaced
 from logspool.known._checks import is_function_of
 
@@ -96,7 +95,7 @@ def describe_factory(factory: Any) -> tuple[Any, ...] | None:
     if name is None:
         return None
     try:
-        return importlib.import_module(f"logspool.known.{name}").describe_factory(factory)  # type: ignore[no-any-return]
+        return _imports.part(f"known.{name}").describe_factory(factory)  # type: ignore[no-any-return]
     except Exception:
         # The package has other attributes than its release should have, so the factory runs.
         return None
@@ -112,7 +111,7 @@ def record_maker(cls: type) -> Any:
         return None
     home = getattr(getattr(maker, "_self_wrapper", None), "__module__", None)
     name = RECORD_MAKERS.get(home) if type(home) is str else None
-    if name is None or not importlib.import_module(f"logspool.known.{name}").is_record_maker(maker):
+    if name is None or not _imports.part(f"known.{name}").is_record_maker(maker):
         return None
     wrapped = getattr(maker, "__wrapped__", None)
     # `logspool.bind` replaces the method as well.
@@ -127,7 +126,7 @@ def describe_record_maker(cls: type) -> tuple[Any, ...] | None:
     maker = record_maker(cls)
     if maker is None:
         return None
-    module: Any = importlib.import_module(f"logspool.known.{RECORD_MAKERS[maker._self_wrapper.__module__]}")
+    module: Any = _imports.part(f"known.{RECORD_MAKERS[maker._self_wrapper.__module__]}")
     try:
         return module.describe_record_maker(maker)  # type: ignore[no-any-return]
     except Exception:
@@ -143,7 +142,7 @@ def _describer(table: dict[tuple[str, str], str], cls: type) -> Any:
     name = table.get((module, cls.__name__))
     if name is None or getattr(sys.modules.get(module), cls.__name__, None) is not cls:
         return None
-    return importlib.import_module(f"logspool.known.{name}")
+    return _imports.part(f"known.{name}")
 
 
 def _changed(cls: type, formatter: Any, called: tuple[str, ...]) -> str | None:

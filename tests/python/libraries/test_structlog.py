@@ -197,6 +197,18 @@ def test_a_replaced_clock_is_asked(monkeypatch):
     assert ours.TimeStamper()(None, "info", {}) == {"timestamp": "2026-01-02T00:00:00Z"}
 
 
+def test_a_clock_whose_code_is_replaced_is_asked():
+    time_machine = pytest.importorskip("time_machine")
+    stamp = ours.TimeStamper()
+
+    with time_machine.travel(0, tick=False):
+        there = stamp(None, "info", {}), ours.TimeStamper()(None, "info", {})
+    back = stamp(None, "info", {})
+
+    assert there == ({"timestamp": "1970-01-01T00:00:00Z"},) * 2
+    assert not back["timestamp"].startswith("1970")
+
+
 class Calls:
     """A logger that keeps how its methods are called."""
 

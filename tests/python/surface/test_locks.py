@@ -18,10 +18,6 @@ logging.basicConfig(filename="app.log")
 side.install()
 log = logging.getLogger("app")
 
-# A fork during the first import of a module leaves the lock of that import taken, in every program.
-logspool.warning_once(log, "the first message")
-logspool.health()
-
 def work():
     while True:
         logspool.warning_once(log, "a message")
@@ -37,6 +33,32 @@ for _ in range(20):
         os._exit(0)
     ended.append(os.waitpid(child, 0)[1])
 assert ended == [0] * 20, ended
+"""
+
+IMPORTS = """\
+import logging, os, sys, threading, time
+from suite import side
+import logspool
+
+logging.basicConfig(filename="app.log")
+side.install()
+begun = threading.Event()
+
+class Slow:
+    # The import of a part takes long in one thread, and the main thread forks in the middle.
+    def find_spec(self, name, path=None, target=None):
+        if name == "logspool._{part}":
+            begun.set()
+            time.sleep(0.3)
+
+sys.meta_path.insert(0, Slow())
+threading.Thread(target=lambda: logspool.{call}).start()
+begun.wait()
+child = os.fork()
+if child == 0:
+    logspool.{call}
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
 """
 
 SIGNALS = """\
@@ -100,6 +122,15 @@ os._exit(0)
 
 def test_a_forked_child_finds_the_locks_of_other_threads_free(run_program):
     outcome, _ = run_program(FORKS, deadline_seconds=SECONDS)
+
+    outcome.expect_success()
+
+
+@pytest.mark.parametrize(
+    ("part", "call"), [("health", "health()"), ("once", "warning_once(logging.getLogger(), 'a message')")]
+)
+def test_a_fork_in_the_middle_of_an_import_leaves_a_child_that_imports(run_program, part, call):
+    outcome, _ = run_program(IMPORTS.format(part=part, call=call), deadline_seconds=SECONDS)
 
     outcome.expect_success()
 

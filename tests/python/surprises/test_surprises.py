@@ -271,10 +271,13 @@ tell(waits=waits)
 def test_logging_methods_are_not_python_functions(told):
     body = """
 configure()
-tell(kind=type(logging.Logger.info).__name__)
+same = logging.getLogger().info.__func__ is logging.Logger.info
+tell(kind=type(logging.Logger.info).__name__, same=same)
 """
-    assert {"kind": "function"} == told(body, "stock")
-    assert "function" != told(body, "installed")["kind"]
+    assert {"kind": "function", "same": True} == told(body, "stock")
+    installed = told(body, "installed")
+    assert "function" != installed["kind"]
+    assert not installed["same"]
 
 
 def test_a_formatter_that_raises_is_called_twice(told):

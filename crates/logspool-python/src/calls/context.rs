@@ -5,8 +5,6 @@
 //! `threading.current_thread`, for example), `planning` keeps that logger on the stock path. Its calls never run this
 //! code.
 
-#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-use std::cell::Cell;
 use std::sync::OnceLock;
 #[cfg(not(Py_3_14))]
 use std::sync::atomic::AtomicU64;
@@ -20,6 +18,7 @@ use pyo3::prelude::*;
 use crate::calls::fields;
 use crate::calls::pieces::Pieces;
 use crate::calls::record_template::{KeptValue, TemplateCopy};
+use crate::interpreter::call_thread::ThreadContext;
 use crate::interpreter::context_variable;
 #[cfg(not(Py_3_14))]
 use crate::interpreter::dict;
@@ -29,18 +28,11 @@ use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Owned};
 use crate::interpreter::running_loop::{Loaded, if_any, loaded_module, running_loop};
-use crate::interpreter::thread;
 use crate::plans::logging_globals::RecordContext;
 use crate::plans::needs::Needs;
 
 /// The objects that stock logging reads at each call, as they were when `install()` was called.
 pub struct Sources {
-    /// `threading._active`.
-    pub active_threads: Owned,
-    /// `threading.current_thread`.
-    pub current_thread: Owned,
-    /// The property `threading.Thread.name`.
-    pub thread_name: Owned,
     /// The context variable that `logspool.bind` sets.
     pub bound_fields: Owned,
     /// The attributes of the module `os`.
@@ -77,14 +69,13 @@ pub fn add<'a, 'py: 'a>(
     extra: Option<&Owned>,
     call: Call<'a, 'py>,
 ) -> Result<(), Failure> {
-    let sources = SOURCES.get().ok_or(Failure::Stock)?;
     if needs.thread || needs.thread_name {
-        let ident = thread::ident();
+        let thread = ThreadContext::of_call(py)?;
         if needs.thread {
-            pieces.word(tag::THREAD, ident as u64);
+            pieces.word(tag::THREAD, thread.ident());
         }
         if needs.thread_name {
-            add_text(py, pieces, tag::THREAD_NAME, thread_name(py, sources, ident)?)?;
+            add_text(py, pieces, tag::THREAD_NAME, thread.name(py)?)?;
         }
     }
     if needs.process_name {
@@ -124,8 +115,8 @@ impl CallContext {
     pub fn read(py: Python<'_>, shown: RecordContext) -> Result<Self, Failure> {
         let sources = SOURCES.get().ok_or(Failure::Stock)?;
         let thread = if shown.threads {
-            let ident = thread::ident();
-            Some((ident as u64, thread_name(py, sources, ident)?))
+            let thread = ThreadContext::of_call(py)?;
+            Some((thread.ident(), thread.name(py)?))
         } else {
             None
         };
@@ -224,62 +215,6 @@ pub fn add_bound_fields(attributes: &NewDict<'_>) -> Result<(), Failure> {
 /// [`Failure::Stock`] for any other object, and for text that cannot be encoded.
 pub fn add_text(py: Python<'_>, pieces: &mut Pieces<'_>, tag: u8, text: Owned) -> Result<(), Failure> {
     if object::is_exact_str(text.bind(py)) && pieces.keep_text(py, tag, text) { Ok(()) } else { Err(Failure::Stock) }
-}
-
-/// The object of a thread in `threading._active`.
-fn active_thread(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Option<Owned>, Failure> {
-    let active = sources.active_threads.as_ptr();
-    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-    {
-        // SAFETY: `sources` keeps the dict.
-        let version = unsafe { dict::version_at(active) };
-        if let Ok((seen, thread)) = FOUND_THREAD.try_with(Cell::get)
-            && seen == version
-        {
-            // SAFETY: the dict has not changed since the thread was found in it, so it keeps the object alive.
-            return Ok(
-                unsafe { Borrowed::from_ptr_or_opt(py, thread as *mut ffi::PyObject) }.map(|found| Owned::of(&found))
-            );
-        }
-    }
-    // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys. The borrowed
-    // reference that the lookup returns becomes an owned one before any Python code runs.
-    let thread = unsafe {
-        let key = Owned::steal(ffi::PyLong_FromUnsignedLong(ident)).ok_or(Failure::Stock)?;
-        let thread = ffi::PyDict_GetItemWithError(active, key.as_ptr());
-        Borrowed::from_ptr_or_opt(py, thread).map(|thread| Owned::of(&thread))
-    };
-    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-    if let Some(thread) = &thread {
-        // SAFETY: `sources` keeps the dict.
-        let version = unsafe { dict::version_at(active) };
-        let _ = FOUND_THREAD.try_with(|found| found.set((version, thread.as_ptr() as usize)));
-    }
-    Ok(thread)
-}
-
-#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-thread_local! {
-    /// The object of this thread, as an address, and the number of the change of `threading._active` after which it was
-    /// found there. No dict has the number 0.
-    static FOUND_THREAD: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
-}
-
-fn thread_name(py: Python<'_>, sources: &Sources, ident: std::ffi::c_ulong) -> Result<Owned, Failure> {
-    let thread = match active_thread(py, sources, ident)? {
-        Some(thread) => thread,
-        // Python did not start this thread. `current_thread()` makes a dummy thread object, as in stock logging.
-        None => leaving::call(sources.current_thread.bind(py)).ok_or_else(|| Failure::of_error(py))?,
-    };
-    let thread = thread.bind(py);
-    // If the property `Thread.name` is unmodified, it reads `_name`.
-    let name = if object::of_class(thread, names().name.bind(py)) == sources.thread_name.as_ptr() {
-        // SAFETY: live objects of an attached thread; the result is a new reference or null with an error set.
-        unsafe { Owned::steal(ffi::PyObject_GenericGetAttr(thread.as_ptr(), names().private_name.as_ptr())) }
-    } else {
-        leaving::attribute(thread, &names().name)
-    };
-    name.ok_or_else(|| Failure::of_error(py))
 }
 
 fn process_name(py: Python<'_>) -> Result<Option<Owned>, Failure> {

@@ -14,6 +14,7 @@ use crate::interpreter::dict;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
+use crate::plans::environment;
 
 /// The objects of the standard library from which a text follows.
 pub struct TimeFunctions {
@@ -37,6 +38,8 @@ struct SecondText {
     converter: Owned,
     second: i64,
     zone: u64,
+    /// The value of [`environment::descriptions`]: a tool may replace the C code of `time.localtime`.
+    descriptions: u64,
     text: Owned,
 }
 
@@ -121,11 +124,14 @@ fn second_text(
 ) -> Option<Owned> {
     let py = created.py();
     let zone = zone_changes();
+    environment::follow(py);
+    let descriptions = environment::descriptions();
     {
         let texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &&SecondText| {
             known.second == second
                 && known.zone == zone
+                && known.descriptions == descriptions
                 && known.format.as_ptr() == format.as_ptr()
                 && known.converter.as_ptr() == converter.as_ptr()
         };
@@ -148,6 +154,7 @@ fn second_text(
         converter: converter.clone_ref(py),
         second,
         zone,
+        descriptions,
         text: text.clone_ref(py),
     };
     // Dropped after the lock is released.

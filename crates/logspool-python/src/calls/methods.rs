@@ -1,28 +1,25 @@
 //! Native methods that replace methods of `logging`, and the stock functions that they fall back to.
 //!
-//! Pipeline stages: *call site* and *capture* (see ARCHITECTURE.md). Each native method is a method descriptor of the
-//! stdlib class (`PyDescr_NewMethod`). CPython calls it by vectorcall, without a bound method. If logspool cannot serve
+//! Pipeline stages: *call site* and *capture* (see ARCHITECTURE.md). Each native method is a descriptor of the stdlib
+//! class ([`native_method`]). CPython calls it by vectorcall, without a bound method. If logspool cannot serve
 //! a call, the method calls the stock function with the same arguments. The method adds no Python frame, so
 //! `findCaller` counts the same frames as without logspool.
 
 use std::ffi::CStr;
 
 use pyo3::exceptions::PyKeyError;
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 
 use crate::calls::stock::{self, Method};
 use crate::calls::{adapter, capture, handler_methods};
+use crate::interpreter::native_method::{self, MethodSpec, WithKeywords};
 use crate::interpreter::object::Owned;
 use crate::plans::{hooks, native_log};
 
 /// Number of native methods of the module `logging`; they come first in [`DECLARED`].
 const LOGGING_METHODS: usize = 27;
-
-/// A `METH_FASTCALL | METH_KEYWORDS` function.
-pub type WithKeywords =
-    unsafe extern "C" fn(*mut PyObject, *const *mut PyObject, ffi::Py_ssize_t, *mut PyObject) -> *mut PyObject;
 
 struct MethodRow {
     class: &'static str,
@@ -323,15 +320,8 @@ pub fn descriptor<'py>(
     let declared = DECLARED.iter().find(|method| method.class == owner && method.name.to_str() == Ok(name));
     let declared = declared.ok_or_else(|| PyKeyError::new_err("no such native method"))?;
     stock::set_stock(declared.method, function);
-    let made = new_descriptor(
-        class,
-        ffi::PyMethodDef {
-            ml_name: declared.name.as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: declared.function },
-            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-            ml_doc: declared.doc.as_ptr(),
-        },
-    )?;
+    let spec = MethodSpec { name: declared.name, doc: declared.doc, function: declared.function };
+    let made = native_method::new(class, &spec)?;
     if declared.method == Method::Log {
         native_log::set(&made);
     }
@@ -349,15 +339,7 @@ pub fn with_keywords<'py>(
     doc: &'static CStr,
     function: WithKeywords,
 ) -> PyResult<Bound<'py, PyAny>> {
-    new_descriptor(
-        class,
-        ffi::PyMethodDef {
-            ml_name: name.as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
-            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
-            ml_doc: doc.as_ptr(),
-        },
-    )
+    native_method::new(class, &MethodSpec { name, doc, function })
 }
 
 /// Makes the native `__setattr__` for a class, or its `__delattr__` if `delete` is true.
@@ -368,20 +350,12 @@ pub fn with_keywords<'py>(
 pub fn attribute_hook<'py>(class: &Bound<'py, PyType>, delete: bool) -> PyResult<Bound<'py, PyAny>> {
     let (name, function): (&CStr, ffi::PyCFunctionFast) =
         if delete { (c"__delattr__", hooks::delete_attribute) } else { (c"__setattr__", hooks::set_attribute) };
-    new_descriptor(
-        class,
-        ffi::PyMethodDef {
-            ml_name: name.as_ptr(),
-            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
-            ml_flags: ffi::METH_FASTCALL,
-            ml_doc: c"As object's; logspool then checks whether the attribute affects its plans.".as_ptr(),
-        },
-    )
-}
-
-fn new_descriptor<'py>(class: &Bound<'py, PyType>, definition: ffi::PyMethodDef) -> PyResult<Bound<'py, PyAny>> {
-    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are only about 35 of them.
-    let definition = Box::leak(Box::new(definition));
-    // SAFETY: a live class and a definition that is never freed; a new reference or null with an error set.
-    unsafe { Bound::from_owned_ptr_or_err(class.py(), ffi::PyDescr_NewMethod(class.as_type_ptr(), definition)) }
+    let definition = ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: function },
+        ml_flags: ffi::METH_FASTCALL,
+        ml_doc: c"As object's; logspool then checks whether the attribute affects its plans.".as_ptr(),
+    };
+    // Leaked on purpose: a descriptor refers to its definition until the process ends. There are ten of them.
+    native_method::descriptor(class, Box::leak(Box::new(definition)))
 }

@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyTuple, PyType};
 
 use crate::calls::handler_methods::methods;
-use crate::calls::methods::{self, WithKeywords};
+use crate::calls::methods;
 use crate::interpreter::dict::NewDict;
 use crate::interpreter::leaving;
 use crate::interpreter::list::ListWalk;
 use crate::interpreter::names::names;
+use crate::interpreter::native_method::WithKeywords;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
 /// The functions of structlog's classes that native methods replace, by the number of the method. Each does every

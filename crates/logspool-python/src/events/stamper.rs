@@ -2,6 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::interpreter::native_code::WatchedFunction;
 use logspool_record::format::push_isoformat;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -15,6 +16,8 @@ pub struct IsoStamper {
     module: Py<PyDict>,
     /// The name `datetime` in that module, and its unmodified value.
     clock: (Py<PyString>, Py<PyAny>),
+    /// The C function `datetime.datetime.now`.
+    now: WatchedFunction,
     /// structlog's own stamper, which is called if a program has replaced the clock.
     own: Py<PyAny>,
 }
@@ -28,14 +31,18 @@ impl IsoStamper {
         let module = py.import("datetime")?;
         let name = PyString::intern(py, "datetime");
         let clock = module.getattr(&name)?;
-        // A program such as freezegun may have replaced the class already.
-        if clock.getattr("__module__")?.extract::<String>()? != "datetime" {
+        // A program such as freezegun may have replaced the class already, or time-machine the code of its method.
+        let now = WatchedFunction::of(&clock.getattr("now")?).filter(WatchedFunction::is_original);
+        let Some(now) =
+            now.filter(|_| clock.getattr("__module__").is_ok_and(|name| name.eq("datetime").unwrap_or(false)))
+        else {
             return Err(PyValueError::new_err("datetime.datetime is replaced"));
-        }
+        };
         Ok(Self {
             key: key.clone().unbind(),
             module: module.dict().unbind(),
             clock: (name.unbind(), clock.unbind()),
+            now,
             own,
         })
     }
@@ -52,7 +59,8 @@ impl IsoStamper {
         let clock = self.module.bind(py).get_item(&self.clock.0)?;
         let now =
             SystemTime::now().duration_since(UNIX_EPOCH).ok().and_then(|since| i64::try_from(since.as_nanos()).ok());
-        let (Some(time_ns), true) = (now, clock.is_some_and(|clock| clock.is(&self.clock.1))) else {
+        let (Some(time_ns), true) = (now, self.now.holds() && clock.is_some_and(|clock| clock.is(&self.clock.1)))
+        else {
             return self.own.bind(py).call1((logger, name, event_dict));
         };
         let mut text = Vec::with_capacity(27);

@@ -12,7 +12,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 use crate::calls::format_time::TimeFunctions;
 use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
 use crate::interpreter::object::Owned;
-use crate::interpreter::{dict, frame, reentrant_lock, running_loop};
+use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
 use crate::plans::environment::WatchableDict;
 use crate::plans::{adoption, sink_options, table, text_stream};
@@ -61,10 +61,12 @@ pub fn connect(
         record_names: Owned::of(record_names),
     });
     let os = py.import("os")?;
-    context::set_sources(context::Sources {
+    call_thread::set_sources(call_thread::ThreadSources {
         active_threads: Owned::of(active_threads),
         current_thread: Owned::of(current_thread),
         thread_name: Owned::of(&thread_class.getattr("name")?),
+    });
+    context::set_sources(context::Sources {
         bound_fields: Owned::of(bound_fields),
         os: Owned::of(&os.dict()),
         getpid: Owned::of(&os.getattr("getpid")?),

@@ -49,7 +49,8 @@ mod native {
     };
     #[pymodule_export]
     use super::watching::{
-        bump, class_state, note_bound_fields, opened_anew, unwatch, watch_dict, watch_part, zone_changed,
+        bump, class_state, has_own_code, note_bound_fields, opened_anew, unwatch, watch_code, watch_dict, watch_part,
+        zone_changed,
     };
     #[pymodule_export]
     use super::writing::{entry, is_adopted, json_object, note_once, queue_formatted, rule_counts};
@@ -57,6 +58,8 @@ mod native {
     use crate::calls::unmade_record::UnmadeRecord;
     #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
+    #[pymodule_export]
+    use crate::interpreter::guard::Guard;
     #[pymodule_export]
     use crate::pool::{
         Completions, EventLoop, PoolCore, RecordQueue, ReservedPlace, Results, Schedule, Semaphore, View, Worker,

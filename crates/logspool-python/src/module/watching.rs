@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::calls::context;
+use crate::interpreter::native_code::WatchedFunction;
 use crate::plans::class_version::ClassVersion;
 use crate::plans::{environment, watched};
 
@@ -15,6 +16,18 @@ use crate::plans::{environment, watched};
 #[pyo3(signature = (dict, names))]
 pub fn watch_dict(dict: &Bound<'_, PyDict>, names: Option<Vec<Bound<'_, PyAny>>>) {
     environment::watch(dict, names.as_deref());
+}
+
+/// Compare the C code of these builtin functions at each call, too. Later calls change nothing.
+#[pyfunction]
+pub fn watch_code(functions: Vec<Bound<'_, PyAny>>) {
+    environment::watch_code(&functions);
+}
+
+/// Return whether an object is a builtin function with the C code of its own library.
+#[pyfunction]
+pub fn has_own_code(function: &Bound<'_, PyAny>) -> bool {
+    WatchedFunction::of(function).is_some_and(|code| code.is_original())
 }
 
 /// Stop watching dicts and attributes.

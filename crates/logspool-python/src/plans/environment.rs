@@ -6,12 +6,16 @@
 //! after the number of a dict has changed are its watched values compared. From 3.14 on dicts have no such number.
 //! There each check looks up all watched values, including every value of a dict that is watched as a whole.
 //!
+//! time-machine replaces the C code of `time.time` and leaves the object. So the code of each watched builtin function
+//! is compared, too.
+//!
 //! Atomics belong in `queue`; those of this file are an exception: every logging call reads the epoch and the recorded
 //! versions without a lock.
 
 use std::cell::Cell;
-use std::sync::Mutex;
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, OnceLock};
 
 use logspool::pipeline;
 use logspool_sys::published::{Counted, Published};
@@ -21,6 +25,7 @@ use pyo3::types::PyDict;
 
 #[cfg(not(Py_3_14))]
 use crate::interpreter::dict;
+use crate::interpreter::native_code::WatchedFunction;
 use crate::interpreter::object::{self, Object, Owned};
 
 /// The number of the current epoch. It increases after every change that may affect a plan. Plans of an older epoch are
@@ -184,6 +189,33 @@ impl WatchableDict {
     }
 }
 
+/// The builtin functions whose code is compared.
+static CODES: OnceLock<Box<[WatchedFunction]>> = OnceLock::new();
+
+/// Starts to compare the code of these objects as far as they are builtin functions. Later calls change nothing.
+///
+/// Each call checks only the first function, the clock of records: whoever replaces the code of another one replaces
+/// that of the clock, too. [`refresh`] compares all.
+pub fn watch_code(functions: &[Bound<'_, PyAny>]) {
+    let codes = CODES.get_or_init(|| functions.iter().filter_map(WatchedFunction::of).collect());
+    if let Some(clock) = codes.first() {
+        CLOCK_CODE.store(clock.code(), Relaxed);
+        CLOCK.store(std::ptr::from_ref(clock.place()).cast_mut(), Relaxed);
+    }
+}
+
+/// Where the first function of `CODES` has its code, and the code that was there at the last [`refresh`]. Until a
+/// function is watched, this is a comparison of the code with itself.
+static CLOCK: AtomicPtr<AtomicPtr<c_void>> = AtomicPtr::new((&raw const CLOCK_CODE).cast_mut());
+static CLOCK_CODE: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
+
+/// True if the clock of records has the code that it had at the last [`refresh`].
+#[inline(always)]
+fn clock_holds() -> bool {
+    // SAFETY: the address of a static, or of a field that a function of `CODES` keeps.
+    unsafe { (*CLOCK.load(Relaxed)).load(Relaxed) == CLOCK_CODE.load(Relaxed) }
+}
+
 static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 
 /// The number of the dict's last change.
@@ -234,9 +266,12 @@ fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Op
     value
 }
 
-/// True if no watched dict has changed since [`refresh`]. Runs no user Python code.
+/// True if no watched dict and no code has changed since [`refresh`]. Runs no user Python code.
 #[inline(always)]
 pub fn is_unchanged(py: Python<'_>) -> bool {
+    if !clock_holds() {
+        return false;
+    }
     #[cfg(not(Py_3_14))]
     {
         let _ = py;
@@ -307,6 +342,12 @@ pub fn refresh(py: Python<'_>) {
         }
     }
     drop(watched);
+    for code in CODES.get().into_iter().flatten() {
+        moved |= code.refresh();
+    }
+    if let Some(clock) = CODES.get().and_then(|codes| codes.first()) {
+        CLOCK_CODE.store(clock.code(), Relaxed);
+    }
     if moved {
         make_all_stale();
     }

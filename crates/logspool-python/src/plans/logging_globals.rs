@@ -11,6 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyType};
 
+use crate::interpreter::call_thread;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::PlanningCallbacks;
 use crate::plans::class_version::ClassVersion;
@@ -130,6 +131,11 @@ pub fn logging_globals(
         },
         level_to_name: Owned::of(&get("level_to_name")?),
     });
+    let functions: Option<(Bound<'_, PyAny>, Bound<'_, PyAny>)> = get("thread_functions")?.extract()?;
+    call_thread::set_replaced(functions.map(|(get_ident, current_thread)| call_thread::ReplacedFunctions {
+        get_ident: Owned::of(&get_ident),
+        current_thread: Owned::of(&current_thread),
+    }));
     *KNOWN.lock().unwrap_or_else(PoisonError::into_inner) = Some(globals.clone());
     Ok(globals)
 }

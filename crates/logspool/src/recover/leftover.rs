@@ -213,9 +213,10 @@ impl Leftover {
             };
         }
         // The owner may have removed the lock file and continued to run. In our own pid namespace, its process id shows
-        // whether it runs.
+        // whether it runs. A process without /proc does not know its namespace.
+        let namespace = ProcessIdentity::current().namespace;
         match ProcessIdentity::parse(&self.name) {
-            Some(identity) if identity.namespace == ProcessIdentity::current().namespace => {
+            Some(identity) if identity.namespace == namespace && namespace != 0 => {
                 if identity.is_running() {
                     OwnerState::Unknown
                 } else {

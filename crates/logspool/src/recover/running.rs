@@ -260,6 +260,6 @@ mod tests {
         let other = segment(|bytes| bytes[8..12].copy_from_slice(&9_u32.to_ne_bytes()));
         assert!(SegmentCounters::read(&other).unwrap_err().contains("version 9"));
         let text = tempfile::NamedTempFile::new().unwrap();
-        assert!(counters_of(&text.path().to_owned()).unwrap().is_none());
+        assert!(counters_of(text.path()).unwrap().is_none());
     }
 }

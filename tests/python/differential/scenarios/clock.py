@@ -79,6 +79,32 @@ def freezegun(logging, folder):
     _without_warm_lines(handler)
 
 
+@scenario(UNSAID, requires=("time_machine",))
+def time_machine(logging, folder):
+    # It replaces the C code of `time.time` and others in place: each object of the module `time` stays the same.
+    import time_machine
+
+    log, handler = to_file(logging, folder, fmt="%(asctime)s %(created)f %(msecs)d %(message)s")
+    seen = []
+    for destination in (0, 1_326_511_294.5):
+        with expect(NATIVE):
+            warm(log)
+        with time_machine.travel(destination, tick=False) as traveller:
+            with expect(STOCK):
+                log.info("there %d", 1)
+            traveller.shift(61)
+            log.info("shifted %d", 2)
+            handler.handle(logging.LogRecord("own", 20, "path", 1, "made %d", (3,), None))
+            handler.addFilter(lambda record: not seen.append(record.created))
+            log.info("seen by a filter")
+            handler.filters.clear()
+        note(abs(logging.makeLogRecord({}).created - time.time()) < 60)
+    with expect(NATIVE):
+        warm(log, 3)
+    note(seen)
+    _without_warm_lines(handler)
+
+
 @scenario(UNSAID)
 def localtime_patched(logging, folder):
     # Formatter.converter was bound when the class was made: the patch has no effect, and none here either.

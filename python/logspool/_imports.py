@@ -1,0 +1,57 @@
+"""Imports of parts of the package while a program runs, which a fork waits for.
+
+An import holds a lock of its module. If another thread forks in the middle, nobody releases that lock in the child, and
+the child waits forever when it imports the module. So a fork waits for the imports that are made by `part`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _thread import RLock
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+#: Held during an import. It is no `_locks.guard()`, because `_locks` is itself a part that is imported.
+_lock = RLock()
+
+#: Whether the thread that forks has the lock.
+_held = False
+
+#: Seconds for which a fork waits. Chosen: a hundred times what an import takes on a busy machine.
+_PATIENCE = 5.0
+
+
+def part(name: str) -> ModuleType:
+    """Return the module `logspool.name`, imported if it was not."""
+    full_name = f"logspool.{name}"
+    with _lock:
+        __import__(full_name)
+    return sys.modules[full_name]
+
+
+def all_later_parts() -> None:
+    """Import what later calls of the package import, because the program is about to lose sight of its files."""
+    for name in ("_stats", "_health", "_once", "_deferring"):
+        part(name)
+
+
+def _before_fork() -> None:
+    global _held
+    _held = _lock.acquire(timeout=_PATIENCE)
+
+
+def _after_in_parent() -> None:
+    if _held:
+        _lock.release()
+
+
+os.register_at_fork(
+    before=_before_fork,
+    after_in_parent=_after_in_parent,
+    after_in_child=lambda: _lock._at_fork_reinit(),  # type: ignore[attr-defined]
+)
