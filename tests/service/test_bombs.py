@@ -190,6 +190,17 @@ def test_an_acknowledged_chunk_that_cannot_be_read_is_kept_whole(service, kind):
     assert 1_000 == service.count("logger=app") + row["fields"]["records"]
 
 
+@pytest.mark.parametrize("cut", [b'{"message":"cut","level":"info",', b"{", b'{"a":['])
+def test_a_json_line_that_is_cut_off_costs_only_itself(service, cut):
+    lines = [b'{"message":"line %d"}' % number for number in range(100)]
+    lines.insert(3, cut)
+    send(service.tcp, b"\n".join(lines) + b"\n")
+
+    service.wait_for(1, "logger=logspool.undecoded")
+    service.wait_for(101, "")
+    assert 1 == service.count("logger=logspool.undecoded")
+
+
 def text32(value: str) -> bytes:
     return b"\xdb" + struct.pack(">I", len(value)) + value.encode()
 

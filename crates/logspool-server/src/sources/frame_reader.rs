@@ -123,8 +123,26 @@ impl<'a> FrameReader<'a> {
         let record = (frames.read)(frame, self.arrived);
         match record {
             Ok(record) => self.push(&record),
-            Err(why) => self.reject_frame(frame, why),
+            Err(why) if !self.read_lines(frames, frame) => self.reject_frame(frame, why),
+            Err(_) => {}
         }
+    }
+
+    /// Reads an unreadable frame line by line: a line that is cut off may hold the lines after it. Returns false if no
+    /// line can be read; then it has no effect.
+    fn read_lines(&mut self, frames: &FrameFormat, frame: &[u8]) -> bool {
+        let lines = || frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        let is_split = frames.trailing_space == TrailingSpace::Trimmed && frame.contains(&b'\n');
+        if !is_split || !lines().any(|line| (frames.read)(line, self.arrived).is_ok()) {
+            return false;
+        }
+        for line in lines() {
+            match (frames.read)(line, self.arrived) {
+                Ok(record) => self.push(&record),
+                Err(why) => self.reject_frame(line, why),
+            }
+        }
+        true
     }
 
     /// Adds a record.
@@ -276,6 +294,16 @@ mod tests {
         assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is not JSON"));
         assert_eq!(Some("{\"frame\":\"{bad}\",\"frame_bytes\":5}"), undecoded.fields);
         assert_eq!(Some("127.0.0.1"), undecoded.host);
+    }
+
+    #[test]
+    fn a_frame_that_holds_lines_after_a_cut_one_is_read_line_by_line() {
+        let batch = read(&JSON, &[b"{\"a\":[\n{\"message\":\"one\"}\r\n{\"message\":\"two\"}", b"{\"a\":[\n1,\n2}"]);
+
+        let rows: Vec<_> = batch.rows().map(|row| (row.message, row.logger)).collect();
+        assert_eq!([("one", ""), ("two", "")], rows[1..3]);
+        assert_eq!([UNDECODED_LOGGER; 2], [rows[0].1, rows[3].1]);
+        assert_eq!(4, rows.len());
     }
 
     #[test]
