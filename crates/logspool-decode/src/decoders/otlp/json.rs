@@ -54,7 +54,7 @@ pub fn read<'a>(
 /// Parses an object. `serde` would take a list in its place.
 fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError> {
     if !raw.get().starts_with('{') {
-        return Err(OtlpError::Unknown("an object"));
+        return Err(OtlpError::Json(serde::de::Error::custom("an object expected")));
     }
     serde_json::from_str(raw.get()).map_err(OtlpError::Json)
 }
