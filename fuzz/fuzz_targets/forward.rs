@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use logspool_server::decoders::forward::{self, ChunkId, ScannedFrame, ForwardLimits, RecordFlow, ReadProgress, Scanner};
 
 fuzz_target!(|bytes: &[u8]| {
-    let limits = ForwardLimits { frame: 1 << 20, expanded: 1 << 20, repeated: 1 << 20, items: 1000 };
+    let limits = ForwardLimits { frame: 1 << 20, expanded_entry: 1 << 20, items: 1000 };
     let whole = Scanner::default().frame(bytes, &limits);
     let mut scanner = Scanner::default();
     let in_pieces = (0..bytes.len()).step_by(7).chain([bytes.len()]).map(|end| scanner.frame(&bytes[..end], &limits));
@@ -20,12 +20,12 @@ fuzz_target!(|bytes: &[u8]| {
 
     let Ok(message) = forward::read(bytes, &limits) else { return };
     let (mut buffer, mut whole_count, mut count) = (Vec::new(), 0, 0);
-    let at_once = message.records(&mut buffer, limits.expanded, 0).read(|record| {
+    let at_once = message.records(&mut buffer, limits.expanded_entry, 0).read(|record| {
         check::record(record);
         whole_count += 1;
         RecordFlow::Continue
     });
-    let mut in_parts = message.records(&mut buffer, limits.expanded, 0);
+    let mut in_parts = message.records(&mut buffer, limits.expanded_entry, 0);
     let paused = loop {
         match in_parts.read(|_| {
             count += 1;

@@ -1,5 +1,6 @@
 """Input that is small when it is sent and large when it is decoded: memory stays bounded, and nobody else waits."""
 
+import base64
 import collections
 import contextlib
 import gzip
@@ -158,6 +159,46 @@ def test_a_long_entry_among_compressed_ones_is_stored(service):
         assert packed({"ack": "s/1/1-3"}) == sender.recv(100)
 
     assert messages == service.stored_messages()
+
+
+def test_a_chunk_of_more_than_16_mib_is_stored_whole(service):
+    messages = [f"{number} " + "x" * 1_000_000 for number in range(20)]
+    entries = b"".join(b"\x92\xce\x69\x21\x00\x00\x81" + packed("message") + text32(message) for message in messages)
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        sender.sendall(packed(["app", gzip.compress(entries, 1), {"chunk": "large", "compressed": "gzip"}]))
+        assert packed({"ack": "large"}) == sender.recv(100)
+
+    assert messages == service.stored_messages()
+
+
+@pytest.mark.parametrize("kind", ["cut", "changed", "unknown"])
+def test_an_acknowledged_chunk_that_cannot_be_read_is_kept_whole(service, kind):
+    entries = [packed([1763800000, {"message": f"number {number}"}]) for number in range(1_000)]
+    if kind == "changed":
+        entries[500] = b"\xc1" + entries[500][1:]
+    content = b"".join(entries)
+    if kind == "cut":
+        content = gzip.compress(content)[:-300]
+    compressed = {"cut": "gzip", "changed": "text", "unknown": "lz4"}[kind]
+    frame = packed(["app", content, {"chunk": kind, "compressed": compressed, "size": 1_000}])
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        sender.sendall(frame)
+        assert packed({"ack": kind}) == sender.recv(100)
+
+    (row,) = service.query("logger=logspool.undecoded")
+    assert frame == base64.b64decode(row["fields"]["frame_base64"])
+    assert 1_000 == service.count("logger=app") + row["fields"]["records"]
+
+
+@pytest.mark.parametrize("cut", [b'{"message":"cut","level":"info",', b"{", b'{"a":['])
+def test_a_json_line_that_is_cut_off_costs_only_itself(service, cut):
+    lines = [b'{"message":"line %d"}' % number for number in range(100)]
+    lines.insert(3, cut)
+    send(service.tcp, b"\n".join(lines) + b"\n")
+
+    service.wait_for(1, "logger=logspool.undecoded")
+    service.wait_for(101, "")
+    assert 1 == service.count("logger=logspool.undecoded")
 
 
 def text32(value: str) -> bytes:

@@ -56,7 +56,7 @@ fn round(frame: &[u8], into: Into) -> f64 {
         let message = forward::read(frame, &limits).expect("a message");
         let mut batch = Batch::default();
         let mut count = 0;
-        let read = message.records(&mut inflated, limits.expanded, 0).read(|record| {
+        let read = message.records(&mut inflated, limits.expanded_entry, 0).read(|record| {
             assert_eq!("shop.cart", record.logger);
             count += 1;
             if let Into::Batch = into {

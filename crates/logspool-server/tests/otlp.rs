@@ -182,13 +182,40 @@ fn an_empty_request_has_no_records_and_others_are_none() {
     }
     assert_eq!(json!([]), protobuf(&Encoding::Protobuf.success(&RejectedRecords::default())).unwrap());
     assert_eq!(json!([]), json_of(&Encoding::Json.success(&RejectedRecords::default())).unwrap());
-    for none in ["", "[", "[1]", r#"{"resourceLogs":1}"#, r#"{"resourceLogs":[1]}"#] {
+    for none in [
+        "",
+        "[",
+        "[1]",
+        "[[]]",
+        r#"{"message":"lost"}"#,
+        r#"{"resourceLogs":1}"#,
+        r#"{"resourceLogs":[1]}"#,
+        r#"{"resourceLogs":[[]]}"#,
+        r#"{"resourceLogs":[{"instrumentationLibraryLogs":[]}]}"#,
+        r#"{"resourceLogs":[{"scopeLogs":[{"logs":[]}]}]}"#,
+    ] {
         assert!(json_of(none.as_bytes()).is_err(), "{none}");
     }
+    // A field of another message.
+    assert!(matches!(protobuf(b"\x12\x01x"), Err(OtlpError::Unknown(_))));
+    let other =
+        br#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"message":"lost"},{"body":{"stringValue":"m"}}]}]}]}"#;
+    let mut read = Vec::new();
+    otlp::read_json(other, &OtlpLimits::default(), |record| read.push(record.is_ok())).unwrap();
+    assert_eq!(vec![false, true], read);
     assert_eq!(
         "the body is not protobuf with log records: it is truncated",
         protobuf(b"\x0A\x05").unwrap_err().to_string()
     );
+}
+
+#[test]
+fn names_with_underscores_are_read() {
+    let body = br#"{"resource_logs":[{"scope_logs":[{"log_records":[
+        {"time_unix_nano":"5","severity_number":17,"body":{"stringValue":"m"},"trace_id":"0a"}]}]}]}"#;
+
+    let record = json!({"time_ns": 5, "level": 40, "logger": "", "message": "m", "trace_id": "0a"});
+    assert_eq!(json!([record]), json_of(body).unwrap());
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::record::Record;
 
 pub use chunk_id::ChunkId;
 use entry::EntryReader;
+use inflater::{Compression, ZSTD_WINDOW_LOG};
 use msgpack::{Token, TokenReader};
 pub use problem::{ForwardError, ForwardProblem};
 pub use records::{ReadProgress, RecordFlow, Records};
@@ -30,22 +31,19 @@ pub use records::{ReadProgress, RecordFlow, Records};
 pub struct ForwardLimits {
     /// Maximum bytes of a message as sent.
     pub frame: usize,
-    /// Maximum bytes of the decompressed entries of a message.
-    pub expanded: usize,
-    /// Maximum bytes of the rows of a message's records (`batch::ROW_BYTES` each). The length of the tag is added for
-    /// each record that has the tag as logger or field.
-    pub repeated: usize,
+    /// Maximum bytes of one compressed entry, decompressed.
+    pub expanded_entry: usize,
     /// Maximum number of values in an entry.
     pub items: usize,
 }
 
 impl Default for ForwardLimits {
-    /// 10 MiB as sent, 16 MiB decompressed, 64 MiB of rows, 10,000 values in an entry.
+    /// 10 MiB as sent, 16 MiB for an entry, 10,000 values in an entry. The entries of a message are read in parts, so
+    /// their sum has no limit.
     ///
-    /// Chosen: Fluentd sends messages of up to 8 MiB from a buffer in memory, Fluent Bit of up to 2 MiB. The rows of
-    /// 400,000 records take 64 MiB.
+    /// Chosen: Fluentd sends messages of up to 8 MiB from a buffer in memory, Fluent Bit of up to 2 MiB.
     fn default() -> Self {
-        Self { frame: 10 << 20, expanded: 16 << 20, repeated: 64 << 20, items: 10_000 }
+        Self { frame: 10 << 20, expanded_entry: 16 << 20, items: 10_000 }
     }
 }
 
@@ -135,8 +133,8 @@ enum EntryBytes<'a> {
     List(TokenReader<'a>, u32),
     /// A byte string of entries, without their number.
     Packed(&'a [u8]),
-    /// Entries in the form of `Packed`, compressed by gzip.
-    Gzip(&'a [u8]),
+    /// Entries in the form of `Packed`, compressed.
+    Compressed(Compression, &'a [u8]),
 }
 
 /// Parses a message whose end a [`Scanner`] has found. The entries are only read by [`Message::records`].
@@ -152,7 +150,8 @@ pub fn read<'a>(frame: &'a [u8], limits: &ForwardLimits) -> Result<Message<'a>, 
     if let EntryBytes::Packed(packed) = entries {
         match options.compressed.as_deref() {
             None | Some("text") => {}
-            Some("gzip") => entries = EntryBytes::Gzip(packed),
+            Some("gzip") => entries = EntryBytes::Compressed(Compression::Gzip, packed),
+            Some("zstd") => entries = EntryBytes::Compressed(Compression::Zstd, packed),
             Some(other) => return Err(ForwardProblem::Compression(other.to_owned()).at(0)),
         }
     }
@@ -249,7 +248,18 @@ impl<'a> Message<'a> {
 
     /// True if the entries are compressed.
     pub fn is_compressed(&self) -> bool {
-        matches!(self.entries, EntryBytes::Gzip(_))
+        matches!(self.entries, EntryBytes::Compressed(..))
+    }
+
+    /// Bytes of memory that decompression takes in addition to its buffer; 0 if the entries are not compressed.
+    pub fn inflater_bytes(&self) -> usize {
+        match self.entries {
+            // A window of 32 KiB, and tables.
+            EntryBytes::Compressed(Compression::Gzip, _) => 64 * 1024,
+            // The window, and its tables and buffers of less than 1 MiB.
+            EntryBytes::Compressed(Compression::Zstd, _) => (1 << ZSTD_WINDOW_LOG) + (1 << 20),
+            _ => 0,
+        }
     }
 
     /// Reads the records of the message, except the first `skip`. `buffer` holds decompressed entries, a part at a
@@ -267,7 +277,7 @@ impl<'a> Message<'a> {
 pub fn entry<'a>(bytes: &'a [u8], limits: &ForwardLimits) -> Result<Record<'a>, ForwardError> {
     let mut reader = TokenReader::new(bytes);
     let entry = EntryReader { is_bare: false, keeps_tag: false, tag: "", items: limits.items };
-    let (record, _) = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
+    let record = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
     match reader.is_at_end() {
         true => Ok(record),
         false => Err(ForwardProblem::Unexpected("the end of the entry").at(reader.at())),

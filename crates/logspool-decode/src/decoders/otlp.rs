@@ -63,6 +63,8 @@ pub enum OtlpError {
     Protobuf(&'static str),
     /// The body is not JSON, or not this message.
     Json(serde_json::Error),
+    /// The body has other values in place of this one.
+    Unknown(&'static str),
     /// A record or a resource has more values than [`OtlpLimits::items`].
     TooMany,
     /// The records take more memory than [`OtlpLimits::repeated`].
@@ -74,6 +76,7 @@ impl fmt::Display for OtlpError {
         match self {
             Self::Protobuf(problem) => write!(to, "the body is not protobuf with log records: {problem}"),
             Self::Json(error) => write!(to, "the body is not JSON with log records: {error}"),
+            Self::Unknown(wanted) => write!(to, "the body has no log records of OTLP: {wanted} expected"),
             Self::TooMany => to.write_str("a log record or its resource has too many values"),
             Self::TooLarge => to.write_str(
                 "there are too many log records, or they are too large together with their resource: send fewer \

@@ -72,12 +72,17 @@ impl Framer for JsonFramer {
 struct JsonScan {
     scanned: usize,
     depth: usize,
+    /// One bit for each open value, the lowest for the innermost one: 1 for an object, 0 for a list.
+    objects: u128,
+    /// The last byte outside strings that is not white space.
+    last: u8,
     in_text: bool,
     escaped: bool,
 }
 
 impl JsonScan {
-    /// Finds the end of the frame: the first NUL, the first LF outside a value, or the first LF in a string.
+    /// Finds the end of the frame: the first NUL, the first LF outside a value, or the first LF in a string. An object
+    /// that begins a line ends the frame too, if no value can be there. Then the earlier line was cut off.
     fn step(&mut self, bytes: &[u8]) -> FrameScan {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {
@@ -87,14 +92,33 @@ impl JsonScan {
                 (_, true) if self.escaped => self.escaped = false,
                 (b'\\', true) => self.escaped = true,
                 (b'"', _) => self.in_text = !self.in_text,
-                (b'{' | b'[', false) => self.depth += 1,
-                (b'}' | b']', false) => self.depth = self.depth.saturating_sub(1),
+                (b'{', false) if self.is_cut_off(bytes) => {
+                    self.scanned -= 1;
+                    return self.end();
+                }
+                (b'{' | b'[', false) => {
+                    self.depth += 1;
+                    self.objects = self.objects << 1 | u128::from(*byte == b'{');
+                }
+                (b'}' | b']', false) => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.objects >>= 1;
+                }
                 (b'\n', false) if self.depth == 0 => return self.end(),
                 _ => {}
+            }
+            if !self.in_text && !byte.is_ascii_whitespace() {
+                self.last = *byte;
             }
             self.scanned += 1;
         }
         FrameScan::Incomplete
+    }
+
+    /// True if the next byte begins a line, in an object that has no place for a value here.
+    fn is_cut_off(&self, bytes: &[u8]) -> bool {
+        let begins_line = self.scanned > 0 && bytes[self.scanned - 1] == b'\n';
+        begins_line && self.depth > 0 && self.objects & 1 == 1 && self.last != b':'
     }
 
     fn end(&mut self) -> FrameScan {
@@ -141,6 +165,16 @@ mod tests {
             framer,
             b"{\"a\":\"}\\\"{\"}\n{\"open\n{\n \"b\": [1,\n2]\n}\0{\"c\":1}\r\n{",
             &[b"{\"a\":\"}\\\"{\"}", b"{\"open", b"{\n \"b\": [1,\n2]\n}", b"{\"c\":1}\r"],
+            b"{",
+        );
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_ends_at_its_line_end() {
+        check(
+            framer,
+            b"{\"m\":1,\n{\"a\":\n{\"b\":[\n{}]}}\n{\n{\"c\":{\"d\":2\n{}\n{",
+            &[b"{\"m\":1,", b"{\"a\":\n{\"b\":[\n{}]}}", b"{", b"{\"c\":{\"d\":2", b"{}"],
             b"{",
         );
     }

@@ -1,6 +1,6 @@
 //! Turns frames into records of a batch.
 //!
-//! A frame that its decoder cannot read becomes a record with the reason and the start of the frame. The frame is
+//! A frame that its decoder cannot read becomes a record with the reason and the whole frame. The frame is
 //! counted, and the connection continues. A query for the logger `logspool.undecoded` finds the record.
 //!
 //! Several tiny unreadable frames in a row become a single record with their number, if the frames are equal or many.
@@ -8,6 +8,8 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use chrono::{DateTime, FixedOffset, Local};
 
 use crate::batch::{Arrival, Batch};
@@ -21,8 +23,8 @@ use crate::value::Value;
 /// The logger of records about unreadable frames.
 pub const UNDECODED_LOGGER: &str = "logspool.undecoded";
 
-/// Maximum size of the start of an unreadable frame that is kept in the record, measured as bytes of JSON.
-const KEPT_BYTES: usize = 4096;
+/// Number of bytes of a frame that are shown as text if the frame is kept as base64.
+const SHOWN_BYTES: usize = 256;
 
 /// Frames with fewer bytes than this are tiny. Chosen: a line of text that was sent to the wrong port is usually
 /// longer, and gets its own record.
@@ -56,8 +58,7 @@ pub struct FrameReader<'a> {
 #[derive(Debug)]
 struct RejectedRun {
     why: String,
-    beginning: Vec<u8>,
-    bytes: usize,
+    frame: Vec<u8>,
     frames: i64,
 }
 
@@ -122,8 +123,26 @@ impl<'a> FrameReader<'a> {
         let record = (frames.read)(frame, self.arrived);
         match record {
             Ok(record) => self.push(&record),
-            Err(why) => self.reject_frame(frame, why),
+            Err(why) if !self.read_lines(frames, frame) => self.reject_frame(frame, why),
+            Err(_) => {}
         }
+    }
+
+    /// Reads an unreadable frame line by line: a line that is cut off may hold the lines after it. Returns false if no
+    /// line can be read; then it has no effect.
+    fn read_lines(&mut self, frames: &FrameFormat, frame: &[u8]) -> bool {
+        let lines = || frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
+        let is_split = frames.trailing_space == TrailingSpace::Trimmed && frame.contains(&b'\n');
+        if !is_split || !lines().any(|line| (frames.read)(line, self.arrived).is_ok()) {
+            return false;
+        }
+        for line in lines() {
+            match (frames.read)(line, self.arrived) {
+                Ok(record) => self.push(&record),
+                Err(why) => self.reject_frame(line, why),
+            }
+        }
+        true
     }
 
     /// Adds a record.
@@ -145,37 +164,49 @@ impl<'a> FrameReader<'a> {
 
     /// Adds a record about an unreadable frame, with the reason `why`.
     pub fn reject(&mut self, frame: &[u8], why: &str) {
-        self.reject_frame(frame, why.to_owned());
+        self.reject_records(frame, why, None);
+    }
+
+    /// Like [`Self::reject`]. `records` is the number of records that the frame still holds, if the sender gives it.
+    pub fn reject_records(&mut self, frame: &[u8], why: &str, records: Option<u64>) {
         self.end_run();
+        self.rejected += 1;
+        self.append_undecoded(frame, why, 1, records);
     }
 
     /// Like [`Self::reject`], but tiny unreadable frames directly after this one may be counted in the same record.
     fn reject_frame(&mut self, frame: &[u8], why: String) {
         self.rejected += 1;
         match &mut self.run {
-            Some(run)
-                if frame.len() < TINY_BYTES && (frame == run.beginning || self.in_a_row + 1 >= MAX_ROW_RECORDS) =>
-            {
+            Some(run) if frame.len() < TINY_BYTES && (frame == run.frame || self.in_a_row + 1 >= MAX_ROW_RECORDS) => {
                 run.frames += 1;
+            }
+            _ if frame.len() < TINY_BYTES => {
+                self.end_run();
+                self.run = Some(RejectedRun { why, frame: frame.to_vec(), frames: 1 });
             }
             _ => {
                 self.end_run();
-                let beginning = kept_beginning(frame).to_vec();
-                self.run = Some(RejectedRun { why, beginning, bytes: frame.len(), frames: 1 });
+                self.append_undecoded(frame, &why, 1, None);
             }
         }
     }
 
     fn end_run(&mut self) {
-        let Some(RejectedRun { why, beginning, bytes, frames }) = self.run.take() else { return };
+        if let Some(RejectedRun { why, frame, frames }) = self.run.take() {
+            self.append_undecoded(&frame, &why, frames, None);
+        }
+    }
+
+    fn append_undecoded(&mut self, frame: &[u8], why: &str, frames: i64, records: Option<u64>) {
         self.metrics.reject(self.protocol.name, frames.unsigned_abs());
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        let mut fields = vec![
-            (Cow::Borrowed("frame"), Value::Text(String::from_utf8_lossy(&beginning))),
-            (Cow::Borrowed("frame_bytes"), Value::Int(bytes)),
-        ];
+        let mut fields = kept_frame(frame);
+        let mut count = |name, number| fields.push((Cow::Borrowed(name), Value::Int(number)));
         if frames > 1 {
-            fields.push((Cow::Borrowed("frames"), Value::Int(frames)));
+            count("frames", frames);
+        }
+        if let Some(records) = records {
+            count("records", i64::try_from(records).unwrap_or(i64::MAX));
         }
         let (protocol, peer) = (self.protocol.name, self.peer.name());
         let record = Record {
@@ -222,14 +253,19 @@ impl<'a> FrameReader<'a> {
     }
 }
 
-/// Returns the start of a frame that fits into [`KEPT_BYTES`] as JSON. A control character takes six bytes of JSON.
-fn kept_beginning(frame: &[u8]) -> &[u8] {
-    let mut left = KEPT_BYTES;
-    let fits = |byte: &&u8| {
-        let cost = if byte.is_ascii_control() { 6 } else { 1 };
-        left.checked_sub(cost).inspect(|rest| left = *rest).is_some()
-    };
-    &frame[..frame.iter().take_while(fits).count()]
+/// The fields that hold a whole frame. A frame that is not text, or that has many control characters, is kept as base64
+/// beside its first bytes: a control character takes six bytes of JSON.
+fn kept_frame(frame: &[u8]) -> Vec<(Cow<'_, str>, Value<'_>)> {
+    let controls = frame.iter().filter(|byte| byte.is_ascii_control()).count();
+    let text = std::str::from_utf8(frame).ok().filter(|_| controls <= TINY_BYTES.max(frame.len() / 8));
+    let shown = text.map_or_else(|| String::from_utf8_lossy(&frame[..frame.len().min(SHOWN_BYTES)]), Cow::Borrowed);
+    let bytes = i64::try_from(frame.len()).unwrap_or(i64::MAX);
+    let mut fields =
+        vec![(Cow::Borrowed("frame"), Value::Text(shown)), (Cow::Borrowed("frame_bytes"), Value::Int(bytes))];
+    if text.is_none() {
+        fields.push((Cow::Borrowed("frame_base64"), Value::text(BASE64.encode(frame))));
+    }
+    fields
 }
 
 #[cfg(test)]
@@ -258,6 +294,16 @@ mod tests {
         assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is not JSON"));
         assert_eq!(Some("{\"frame\":\"{bad}\",\"frame_bytes\":5}"), undecoded.fields);
         assert_eq!(Some("127.0.0.1"), undecoded.host);
+    }
+
+    #[test]
+    fn a_frame_that_holds_lines_after_a_cut_one_is_read_line_by_line() {
+        let batch = read(&JSON, &[b"{\"a\":[\n{\"message\":\"one\"}\r\n{\"message\":\"two\"}", b"{\"a\":[\n1,\n2}"]);
+
+        let rows: Vec<_> = batch.rows().map(|row| (row.message, row.logger)).collect();
+        assert_eq!([("one", ""), ("two", "")], rows[1..3]);
+        assert_eq!([UNDECODED_LOGGER; 2], [rows[0].1, rows[3].1]);
+        assert_eq!(4, rows.len());
     }
 
     #[test]
@@ -291,8 +337,20 @@ mod tests {
     }
 
     #[test]
-    fn up_to_4_kib_of_an_unreadable_frame_are_kept() {
-        assert_eq!([4096, 682, 3], [&[b'x'; 5000][..], &[0; 5000], b"a\0b"].map(|frame| kept_beginning(frame).len()));
+    fn an_unreadable_frame_is_kept_whole() {
+        let text = vec![b'x'; 50_000];
+        let fields = |frame| match &kept_frame(frame)[..] {
+            [(_, Value::Text(shown)), (_, Value::Int(_)), (name, Value::Text(whole))] => {
+                (shown.len(), format!("{name} {whole}"))
+            }
+            [(_, Value::Text(shown)), _] => (shown.len(), String::new()),
+            other => panic!("{other:?}"),
+        };
+
+        assert_eq!((50_000, String::new()), fields(&text));
+        assert_eq!((4, "frame_base64 Yf8=".to_owned()), fields(b"a\xFF"));
+        let zeros = fields(&[0; 3_000]);
+        assert_eq!((SHOWN_BYTES, 4_013), (zeros.0, zeros.1.len()));
     }
 
     #[test]

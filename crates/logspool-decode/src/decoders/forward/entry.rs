@@ -23,8 +23,8 @@ pub struct EntryReader<'a> {
 }
 
 impl<'t> EntryReader<'t> {
-    /// Reads an entry. Returns its record, and the length of the tag if the record has it as logger or field (else 0).
-    pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<(Record<'a>, usize), ForwardProblem>
+    /// Reads an entry.
+    pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<Record<'a>, ForwardProblem>
     where
         't: 'a,
     {
@@ -49,7 +49,7 @@ impl<'t> EntryReader<'t> {
         if is_field {
             record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
         }
-        Ok((record, if is_logger || is_field { self.tag.len() } else { 0 }))
+        Ok(record)
     }
 }
 

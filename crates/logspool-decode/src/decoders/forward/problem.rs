@@ -27,13 +27,11 @@ pub enum ForwardProblem {
     TooLong(usize),
     /// An entry has more values than [`super::ForwardLimits::items`].
     TooMany,
-    /// The records take more memory than [`super::ForwardLimits::repeated`].
-    TooLarge,
     /// The message has this number of entries in this number of bytes. That is too dense: see `decoders/density.rs`.
     TooDense(usize, usize),
     /// A compressed entry is longer than the buffer, which has this number of bytes.
     LongEntry(usize),
-    /// The compression is not known to Forward v1.
+    /// The compression is unknown.
     Compression(String),
     /// The entries cannot be decompressed.
     Inflate(InflateError),
@@ -58,9 +56,6 @@ impl fmt::Display for ForwardError {
             ForwardProblem::TooMany => {
                 write!(to, "an entry of the Forward message has too many values, at byte {at}")
             }
-            ForwardProblem::TooLarge => {
-                to.write_str("the Forward message has too many records, or its tag is too long to be repeated in each")
-            }
             ForwardProblem::TooDense(entries, bytes) => write!(
                 to,
                 "the Forward message has {entries} entries in {bytes} bytes, more than one per \
@@ -70,7 +65,7 @@ impl fmt::Display for ForwardError {
                 write!(to, "an entry of the Forward message is longer than {bytes} bytes, decompressed")
             }
             ForwardProblem::Compression(name) => {
-                write!(to, "the Forward message is compressed with {name:?}: send gzip")
+                write!(to, "the Forward message is compressed with {name:?}: send gzip or zstd")
             }
             ForwardProblem::Inflate(error) => {
                 write!(to, "cannot decompress the entries of the Forward message: {error}")

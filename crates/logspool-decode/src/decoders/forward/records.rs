@@ -5,7 +5,6 @@ use super::entry::EntryReader;
 use super::inflater::EntryInflater;
 use super::msgpack::TokenReader;
 use super::{ChunkId, EntryBytes, ForwardError, ForwardProblem, Message};
-use crate::batch::ROW_BYTES;
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
 
@@ -39,7 +38,7 @@ pub struct Records<'a> {
 enum EntrySource<'a> {
     /// Uncompressed entries. The number is the position of the first one.
     Plain(TokenReader<'a>, usize),
-    Gzip(Box<EntryInflater<'a>>),
+    Compressed(Box<EntryInflater<'a>>),
 }
 
 /// Number of entries read, and limits for the entries that follow.
@@ -50,8 +49,6 @@ struct EntryCount {
     read: usize,
     /// Number of entries to skip.
     skip: usize,
-    /// Bytes of rows and tags that the records may still take.
-    budget: usize,
 }
 
 impl<'a> Records<'a> {
@@ -62,8 +59,9 @@ impl<'a> Records<'a> {
             EntryBytes::Bare(reader) => (plain(reader), Some(1)),
             EntryBytes::List(reader, count) => (plain(reader), Some(count)),
             EntryBytes::Packed(bytes) => (plain(TokenReader::new(bytes)), None),
-            EntryBytes::Gzip(bytes) => {
-                (EntrySource::Gzip(Box::new(EntryInflater::new(bytes, buffer, most_buffer, limits.expanded))), None)
+            EntryBytes::Compressed(compression, bytes) => {
+                let inflater = EntryInflater::new(compression, bytes, buffer, most_buffer);
+                (EntrySource::Compressed(Box::new(inflater)), None)
             }
         };
         let entry = EntryReader {
@@ -73,7 +71,7 @@ impl<'a> Records<'a> {
             tag: &message.tag,
             items: limits.items,
         };
-        Self { source, entry, count: EntryCount { left, read: 0, skip, budget: limits.repeated } }
+        Self { source, entry, count: EntryCount { left, read: 0, skip } }
     }
 
     /// Calls `each` with records until it asks for a pause or there are no more.
@@ -89,7 +87,7 @@ impl<'a> Records<'a> {
                 let read = read(reader, passed, entry, count, &mut each);
                 read.map_err(|(problem, at)| problem.at(at))
             }
-            EntrySource::Gzip(inflating) => read_compressed(inflating, entry, count, &mut each),
+            EntrySource::Compressed(inflating) => read_compressed(inflating, entry, count, &mut each),
         };
         if read.is_err() {
             count.left = Some(0);
@@ -142,8 +140,8 @@ fn read<'a>(
             _ => {}
         }
         let begin = *reader;
-        let read = entry.read(reader).and_then(|(record, tag_bytes)| {
-            count.add(passed.wrapping_add(reader.at()), tag_bytes)?;
+        let read = entry.read(reader).and_then(|record| {
+            count.add(passed.wrapping_add(reader.at()))?;
             Ok(record)
         });
         match read {
@@ -161,8 +159,7 @@ fn read<'a>(
 
 impl EntryCount {
     /// Counts an entry. `bytes` is the position of its end in the bytes of all entries.
-    fn add(&mut self, bytes: usize, tag_bytes: usize) -> Result<(), ForwardProblem> {
-        self.budget = self.budget.checked_sub(ROW_BYTES + tag_bytes).ok_or(ForwardProblem::TooLarge)?;
+    fn add(&mut self, bytes: usize) -> Result<(), ForwardProblem> {
         self.read += 1;
         if is_too_dense(self.read, bytes) {
             return Err(ForwardProblem::TooDense(self.read, bytes));

@@ -1,8 +1,10 @@
 //! The JSON encoding: names in lowerCamelCase, ids in hex, 64-bit numbers as text or numbers.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
@@ -10,6 +12,10 @@ use crate::batch::ROW_BYTES;
 use crate::decoders::convert;
 use crate::record::Record;
 use crate::value::Value;
+
+/// The keys of a `ResourceLogs` and of a `ScopeLogs`.
+const RESOURCE_LOGS_KEYS: [&str; 5] = ["resource", "scopeLogs", "scope_logs", "schemaUrl", "schema_url"];
+const SCOPE_LOGS_KEYS: [&str; 5] = ["scope", "logRecords", "log_records", "schemaUrl", "schema_url"];
 
 /// Reads a body, and calls `each` with each record in the order sent. Records that cannot be read are included.
 ///
@@ -22,16 +28,21 @@ pub fn read<'a>(
     mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
-    let request: Request<'a> = serde_json::from_slice(body).map_err(OtlpError::Json)?;
-    for part in request.resource_logs.0 {
+    let raw: &'a RawValue = serde_json::from_slice(body).map_err(OtlpError::Json)?;
+    let request: Request<'a> = parse(raw)?;
+    for part in known_list(request.resource_logs, raw, &["resourceLogs", "resource_logs"])? {
         let resource_logs: ResourceLogs<'a> = parse(part)?;
         let (resource, resource_bytes) = resource(resource_logs.resource, limits)?;
-        for part in resource_logs.scope_logs.0 {
-            let scope_logs: ScopeLogs<'a> = parse(part)?;
+        for raw in known_list(resource_logs.scope_logs, part, &RESOURCE_LOGS_KEYS)? {
+            let scope_logs: ScopeLogs<'a> = parse(raw)?;
             let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
-            for part in scope_logs.log_records.0 {
+            for part in known_list(scope_logs.log_records, raw, &SCOPE_LOGS_KEYS)? {
                 left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
-                let draft = parse(part).and_then(|sent| record(sent, RecordDraft::new(&resource, &scope), limits));
+                let draft =
+                    parse(part).and_then(|sent: LogRecord<'a>| match sent.is_empty() && part.get().contains(':') {
+                        true => Err(OtlpError::Unknown("a log record")),
+                        false => record(sent, RecordDraft::new(&resource, &scope), limits),
+                    });
                 let unread = |error| UnreadableRecord { bytes: part.get().as_bytes(), error };
                 each(draft.map(|draft| draft.finish(&resource)).map_err(unread));
             }
@@ -40,8 +51,25 @@ pub fn read<'a>(
     Ok(())
 }
 
+/// Parses an object. `serde` would take a list in its place.
 fn parse<'a, Part: Deserialize<'a>>(raw: &'a RawValue) -> Result<Part, OtlpError> {
+    if !raw.get().starts_with('{') {
+        return Err(OtlpError::Json(serde::de::Error::custom("an object expected")));
+    }
     serde_json::from_str(raw.get()).map_err(OtlpError::Json)
+}
+
+/// The values of the list in the object `raw`. If the list is missing, all keys of `raw` must be known: an object of
+/// another kind may hold records under other names.
+fn known_list<'a>(list: Option<RawList<'a>>, raw: &RawValue, known: &[&str]) -> Result<Vec<&'a RawValue>, OtlpError> {
+    if let Some(RawList(values)) = list {
+        return Ok(values);
+    }
+    let keys: HashMap<Cow<'_, str>, IgnoredAny> = serde_json::from_str(raw.get()).map_err(OtlpError::Json)?;
+    match keys.keys().all(|key| known.contains(&&**key)) {
+        true => Ok(Vec::new()),
+        false => Err(OtlpError::Unknown("resourceLogs, scopeLogs and logRecords")),
+    }
 }
 
 /// A list whose values are parsed one by one, so that memory is allocated for only one value at a time. `null` is an
@@ -58,8 +86,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for RawList<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request<'a> {
-    #[serde(borrow, default)]
-    resource_logs: RawList<'a>,
+    #[serde(borrow, default, alias = "resource_logs")]
+    resource_logs: Option<RawList<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -67,8 +95,8 @@ struct Request<'a> {
 struct ResourceLogs<'a> {
     #[serde(borrow)]
     resource: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    scope_logs: RawList<'a>,
+    #[serde(borrow, default, alias = "scope_logs")]
+    scope_logs: Option<RawList<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -76,8 +104,8 @@ struct ResourceLogs<'a> {
 struct ScopeLogs<'a> {
     #[serde(borrow)]
     scope: Option<Scope<'a>>,
-    #[serde(borrow, default)]
-    log_records: RawList<'a>,
+    #[serde(borrow, default, alias = "log_records")]
+    log_records: Option<RawList<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -95,24 +123,34 @@ struct Attributes<'a> {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct LogRecord<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, alias = "time_unix_nano")]
     time_unix_nano: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "observed_time_unix_nano")]
     observed_time_unix_nano: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "severity_number")]
     severity_number: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "severity_text")]
     severity_text: Option<Value<'a>>,
     #[serde(borrow)]
     body: Option<Value<'a>>,
     #[serde(borrow)]
     attributes: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "trace_id")]
     trace_id: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "span_id")]
     span_id: Option<Value<'a>>,
-    #[serde(borrow)]
+    #[serde(borrow, alias = "event_name")]
     event_name: Option<Value<'a>>,
+}
+
+impl LogRecord<'_> {
+    /// True if the object has none of the keys of a record.
+    fn is_empty(&self) -> bool {
+        let Self { time_unix_nano, observed_time_unix_nano, severity_number, severity_text, body, .. } = self;
+        let Self { attributes, trace_id, span_id, event_name, .. } = self;
+        let parts = [time_unix_nano, observed_time_unix_nano, severity_number, severity_text, body, attributes];
+        parts.into_iter().chain([trace_id, span_id, event_name]).all(Option::is_none)
+    }
 }
 
 /// A resource, and the size of its JSON in bytes.

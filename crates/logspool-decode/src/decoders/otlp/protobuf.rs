@@ -19,6 +19,9 @@ pub fn read<'a>(
     mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
+    if !body.is_empty() && messages(body, 1).next().is_none() {
+        return Err(OtlpError::Unknown("resource_logs"));
+    }
     for part in messages(body, 1) {
         let resource_logs = part?;
         let (resource, resource_bytes) = resource(resource_logs, limits)?;

@@ -33,16 +33,13 @@ const RECORDS_PER_CLOCK_CHECK: usize = 32;
 /// decompressed again with a larger buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Memory of a decompressor in addition to its buffer: a window of 32 KiB, and tables.
-const INFLATER_BYTES: usize = 64 * 1024;
-
 thread_local! {
     /// The buffer for decompressed entries. The next message on this thread reuses it.
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Reads a message and hands over its records. If the message cannot be read, it becomes a record with the reason. An
-/// unreadable message is acknowledged too, because a retry would fail in the same way.
+/// Reads a message and hands over its records. If the message cannot be read, it becomes a record with the reason and
+/// all its bytes. Then it is acknowledged too, because a retry would fail in the same way.
 pub async fn deliver(
     frame: &[u8],
     chunks: &mut ConnectionChunks,
@@ -67,7 +64,7 @@ pub async fn deliver(
         }
         Err(error) => {
             let room = delivery.room(reader, frame.len()).await;
-            delivery.fail(reader, &error.to_string(), room).await
+            delivery.fail(reader, &error.to_string(), known.and_then(|message| message.size), room).await
         }
     }
 }
@@ -95,12 +92,12 @@ impl MessageDelivery<'_> {
         let budget = &shared.intake.budget;
         // A few compressed bytes may expand to many bytes, so take the size of the whole buffer.
         let input = if message.is_compressed() { BUFFER_BYTES } else { self.frame.len() };
-        let most = self.chunks.limits.expanded;
+        let most = self.chunks.limits.expanded_entry;
         // Number of records that were handed over in earlier parts.
         let mut done = 0;
         for most_buffer in [BUFFER_BYTES.min(most), most] {
             let _inflating = match message.is_compressed() {
-                true => Some(budget.for_inflating(reader.origin(), most_buffer + INFLATER_BYTES).await),
+                true => Some(budget.for_inflating(reader.origin(), most_buffer + message.inflater_bytes()).await),
                 false => None,
             };
             let mut records = message.records(buffer, most_buffer, done);
@@ -140,8 +137,10 @@ impl MessageDelivery<'_> {
                     Err(error) => {
                         if matches!(error.problem, ForwardProblem::TooDense(..)) {
                             shared.intake.metrics.drop_records("too_dense", reader.discard());
+                            count = 0;
                         }
-                        return self.fail(reader, &error.to_string(), room).await;
+                        let left = message.size.map(|size| size.saturating_sub((done + count) as u64));
+                        return self.fail(reader, &error.to_string(), left, room).await;
                     }
                 }
             }
@@ -170,7 +169,7 @@ impl MessageDelivery<'_> {
                 Some(chunk) => Some(chunk),
                 None => {
                     self.shared.intake.metrics.drop_records("unnumbered", reader.discard());
-                    self.fail(reader, "it contains more records than its chunk id says", room).await?;
+                    self.fail(reader, "it contains more records than its chunk id says", None, room).await?;
                     return Ok(false);
                 }
             },
@@ -190,9 +189,16 @@ impl MessageDelivery<'_> {
         self.submit(reader, chunk, PartPosition::Last, room).await
     }
 
-    /// Hands over the records that were decoded before an error, and a record with the reason `why`.
-    async fn fail(&mut self, reader: &mut FrameReader<'_>, why: &str, room: Reservation) -> Result<(), ConnectionEnd> {
-        reader.reject(self.frame, why);
+    /// Hands over the records that were decoded before an error, and a record with the reason `why` and the whole
+    /// message. `left` is the number of records that were not decoded.
+    async fn fail(
+        &mut self,
+        reader: &mut FrameReader<'_>,
+        why: &str,
+        left: Option<u64>,
+        room: Reservation,
+    ) -> Result<(), ConnectionEnd> {
+        reader.reject_records(self.frame, why, left);
         self.last(reader, None, room).await
     }
 
