@@ -388,6 +388,7 @@ os.kill(os.getpid(), 9)
 """
     )
     outcome, _ = run_program(BEGIN + program, receiver.address, "installed")
+    assert outcome.status == -9, outcome.err
     written, queued, dropped, longest = outcome.out.split()
 
     assert (written, dropped) == (b"0", b"0")
