@@ -4,9 +4,13 @@ Each program prints what it found: the files of its own that have changed, and w
 `LOGSPOOL_SEED=N` replays the random programs; the seed of a run stands in the name of each test.
 """
 
+import gzip
 import json
 import os
 import random
+import re
+import socketserver
+import threading
 
 import pytest
 
@@ -259,6 +263,72 @@ def test_what_cannot_be_written_is_counted_told_and_no_success(run_program):
     told_lines = [line for line in outcome.err.decode().splitlines() if "closed its descriptor" in line]
     assert len(told_lines) == 1, outcome.err
     assert "gone/app.log" in told_lines[0]
+
+
+SENDERS = {
+    "loki": 'logspool.handler(f"loki+http://127.0.0.1:{sys.argv[1]}", line="message", timeout_seconds=5)',
+    "socket": 'logspool.handler(f"tcp://127.0.0.1:{sys.argv[1]}")',
+}
+
+SENDING = (
+    START
+    + """
+import logspool
+logspool.install()
+handler = HANDLER
+log.addHandler(handler)
+for turn in range(3):
+    for number in range(100):
+        log.info("line %d", 100 * turn + number)
+    assert logspool.flush(20)
+    close_all_but()
+    open_files(30)
+    own = {name: None for name in own}
+print([name for name in os.listdir() if name.startswith("own") and open(name, "rb").read() != PAYLOAD])
+"""
+)
+
+
+class _Lines:
+    """A server for HTTP and for lines, which notes every number that it reads after `line `."""
+
+    def __init__(self):
+        self.numbers = set()
+        outer = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                body = b""
+                while piece := self.connection.recv(1 << 16):
+                    body += piece
+                    head, blank, rest = body.partition(b"\r\n\r\n")
+                    length = re.search(rb"(?i)content-length: (\d+)", head)
+                    if blank and length and len(rest) >= int(length[1]):
+                        text, body = rest[: int(length[1])], rest[int(length[1]) :]
+                        outer.note(gzip.decompress(text) if b"gzip" in head else text)
+                        self.connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+                    elif not head.startswith(b"POST"):
+                        outer.note(body)
+
+        self.server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def note(self, text):
+        self.numbers.update(int(number) for number in re.findall(rb"line (\d+)\W", text))
+
+
+@pytest.mark.parametrize("kind", SENDERS)
+def test_a_program_that_closes_its_sockets_sends_every_line(kind, run_program):
+    lines = _Lines()
+    outcome, _ = run_program(
+        SENDING.replace("HANDLER", SENDERS[kind]), str(lines.server.server_address[1]), deadline_seconds=SECONDS
+    )
+    lines.server.shutdown()
+    lines.server.server_close()
+
+    assert b"[]\n" == outcome.expect_success().out
+    assert set(range(300)) == lines.numbers
 
 
 OTHER_PROCESS = """\

@@ -11,6 +11,7 @@ mod client;
 mod courier;
 mod format;
 mod headers;
+mod kept_transport;
 mod parcel;
 mod pending_request;
 pub mod shapes;

@@ -18,6 +18,7 @@
 mod address;
 mod link;
 mod memory_file;
+pub mod opened;
 mod sender;
 pub mod stream;
 #[cfg_attr(not(feature = "tls"), path = "transport/no_tls.rs")]

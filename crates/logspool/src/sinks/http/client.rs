@@ -13,15 +13,25 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use ureq::Agent;
+use ureq::config::Config;
 use ureq::http::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use ureq::http::{HeaderName, HeaderValue};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::unversioned::resolver::DefaultResolver;
+use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector};
 
+use super::kept_transport::KeptConnector;
 use super::{HttpAnswer, HttpSettings, headers};
 use crate::tls;
 
 /// Bodies below this size are not compressed. Chosen: they fit one packet.
 const MIN_COMPRESSED_BYTES: usize = 1024;
+
+/// An agent whose sockets are checked before each use.
+fn checked_agent(config: Config) -> Agent {
+    let connector = ().chain(ConnectProxyConnector::default()).chain(KeptConnector).chain(RustlsConnector::default());
+    Agent::with_parts(config, connector, DefaultResolver::default())
+}
 
 /// A client for one address.
 pub struct HttpClient {
@@ -118,7 +128,7 @@ impl HttpClient {
             .max_idle_connections(1)
             .max_idle_connections_per_host(1);
         if !self.url.starts_with("https://") {
-            return Ok(config.build().new_agent());
+            return Ok(checked_agent(config.build()));
         }
         let certificates: Vec<_> = match &self.authorities {
             Some(path) => {
@@ -136,7 +146,7 @@ impl HttpClient {
             .root_certs(RootCerts::Specific(Arc::new(roots)))
             .unversioned_rustls_crypto_provider(tls::provider())
             .build();
-        Ok(config.tls_config(tls).build().new_agent())
+        Ok(checked_agent(config.tls_config(tls).build()))
     }
 
     /// An error with a reason that a reader understands.

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 use super::address::PeerAddress;
+use super::opened;
 use super::stream::{self, Socket};
 use super::tls::Session;
 use logspool_record::address::ServiceAddress;
@@ -55,26 +56,21 @@ impl Link {
         match address {
             PeerAddress::Udp { host, port } => {
                 let places = (host.as_str(), *port).to_socket_addrs().map_err(stream::unknown_host)?;
-                Ok(Self::Udp(KeptDescriptor::new(open_udp(&places.collect::<Vec<_>>(), turn)?)))
+                Ok(Self::Udp(open_udp(&places.collect::<Vec<_>>(), turn)?))
             }
             PeerAddress::Service(ServiceAddress::Tcp { host, port }) => Ok(Self::Stream(Socket::tcp(host, *port)?)),
             PeerAddress::Service(ServiceAddress::Tls { host, port, identity }) => {
                 let socket = Socket::tcp(host, *port)?;
                 Ok(Self::Tls(TlsLink { socket, session: Some(Session::begin(host, identity)?), unsent: 0 }))
             }
-            PeerAddress::Service(ServiceAddress::Unix { path }) => {
-                let socket = UnixDatagram::unbound()?;
-                match socket.connect(path) {
-                    Ok(()) => {
-                        socket.set_nonblocking(true)?;
-                        Ok(Self::Datagram(KeptDescriptor::new(socket)))
-                    }
-                    Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => {
-                        Ok(Self::Stream(Socket::unix(path)?))
-                    }
-                    Err(error) => Err(error),
+            PeerAddress::Service(ServiceAddress::Unix { path }) => match opened::unix_datagram(path) {
+                Ok(kept) => {
+                    kept.get()?.set_nonblocking(true)?;
+                    Ok(Self::Datagram(kept))
                 }
-            }
+                Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => Ok(Self::Stream(Socket::unix(path)?)),
+                Err(error) => Err(error),
+            },
         }
     }
 
@@ -186,21 +182,8 @@ impl Drop for Link {
     }
 }
 
-fn open_udp(places: &[SocketAddr], turn: usize) -> io::Result<UdpSocket> {
-    let mut last = io::Error::from(ErrorKind::NotFound);
-    for index in 0..places.len() {
-        let place = places[(turn + index) % places.len()];
-        let opened = UdpSocket::bind(if place.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).and_then(|socket| {
-            socket.connect(place)?;
-            socket.set_nonblocking(true)?;
-            Ok(socket)
-        });
-        match opened {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
+fn open_udp(places: &[SocketAddr], turn: usize) -> io::Result<KeptDescriptor<UdpSocket>> {
+    opened::udp((0..places.len()).map(|index| places[(turn + index) % places.len()]))
 }
 
 #[cfg(test)]
@@ -212,11 +195,11 @@ mod tests {
         let [first, second] = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
         let places = [first.local_addr().unwrap(), second.local_addr().unwrap()];
 
-        let used = |turn| open_udp(&places, turn).unwrap().peer_addr().unwrap();
+        let used = |turn| open_udp(&places, turn).unwrap().get().unwrap().peer_addr().unwrap();
         assert_eq!([places[0], places[1], places[0]], [0, 1, 2].map(used));
         // A datagram socket cannot be connected to port 0 of the broadcast address, so the next address is used.
         let unusable = "255.255.255.255:9".parse().unwrap();
-        assert_eq!(places[0], open_udp(&[unusable, places[0]], 0).unwrap().peer_addr().unwrap());
+        assert_eq!(places[0], open_udp(&[unusable, places[0]], 0).unwrap().get().unwrap().peer_addr().unwrap());
         assert_eq!(ErrorKind::NotFound, open_udp(&[], 0).unwrap_err().kind());
     }
 }

@@ -1,12 +1,14 @@
 //! The socket of a connection. Connecting has a time limit. Afterwards, reads and writes do not block.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use logspool_sys::kept::KeptDescriptor;
+
+use super::opened;
 
 /// Maximum time for connecting to one address of a host.
 ///
@@ -34,11 +36,12 @@ impl Socket {
     ///
     /// The system's error for the last address of the host.
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
-        let socket = connect_to_any((host, port).to_socket_addrs().map_err(unknown_host)?)?;
+        let kept = opened::tcp((host, port).to_socket_addrs().map_err(unknown_host)?, CONNECT_LIMIT)?;
+        let socket = kept.get()?;
         socket.set_nodelay(true)?;
-        limit_unsent(&socket);
+        limit_unsent(socket);
         socket.set_nonblocking(true)?;
-        Ok(Self::Tcp(KeptDescriptor::new(socket)))
+        Ok(Self::Tcp(kept))
     }
 
     /// Connects to a unix socket of this machine.
@@ -47,9 +50,9 @@ impl Socket {
     ///
     /// The system's error.
     pub fn unix(path: &str) -> io::Result<Self> {
-        let socket = UnixStream::connect(path)?;
-        socket.set_nonblocking(true)?;
-        Ok(Self::Unix(KeptDescriptor::new(socket)))
+        let kept = opened::unix_stream(path)?;
+        kept.get()?.set_nonblocking(true)?;
+        Ok(Self::Unix(kept))
     }
 
     /// From now on, writes wait for room for at most `limit`.
@@ -122,17 +125,6 @@ fn limit_unsent(socket: &TcpStream) {
     unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), length) };
 }
 
-fn connect_to_any(places: impl Iterator<Item = SocketAddr>) -> io::Result<TcpStream> {
-    let mut last = io::Error::from(ErrorKind::NotFound);
-    for place in places {
-        match TcpStream::connect_timeout(&place, CONNECT_LIMIT) {
-            Ok(socket) => return Ok(socket),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
 /// Gives the kind `NotFound` to errors of the resolver, which have no error number.
 pub(super) fn unknown_host(error: io::Error) -> io::Error {
     if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
@@ -140,7 +132,7 @@ pub(super) fn unknown_host(error: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv6Addr, TcpListener};
+    use std::net::TcpListener;
 
     use super::*;
 
@@ -159,21 +151,5 @@ mod tests {
 
         // The kernel fills the segment that it has begun. Without the limit it keeps 3.8 MB.
         assert!(unsent > 0 && unsent <= 2 * UNSENT_BYTES, "{unsent}");
-    }
-
-    #[test]
-    fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let four = listener.local_addr().unwrap();
-        // `localhost` may resolve to this address first. Connecting fails because nothing listens there, or IPv6 is
-        // off.
-        let six = SocketAddr::from((Ipv6Addr::LOCALHOST, four.port()));
-
-        for places in [[six, four], [four, six]] {
-            let connected = connect_to_any(places.into_iter()).unwrap();
-            assert_eq!(four, connected.peer_addr().unwrap());
-        }
-        assert!(connect_to_any([six].into_iter()).is_err());
-        assert_eq!(ErrorKind::NotFound, connect_to_any(std::iter::empty()).unwrap_err().kind());
     }
 }

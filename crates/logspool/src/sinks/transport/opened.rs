@@ -1,0 +1,106 @@
+//! New sockets. Each has a high number before it connects, since connecting can take seconds. In that time the program
+//! may close and reuse a low number.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::time::Duration;
+
+use logspool_sys::descriptor::open_high;
+use logspool_sys::kept::KeptDescriptor;
+use socket2::{Domain, SockAddr, Socket, Type};
+
+fn socket(domain: Domain, kind: Type) -> io::Result<Socket> {
+    let is_socket = |status: &libc::stat| status.st_mode & libc::S_IFMT == libc::S_IFSOCK;
+    open_high(|| Socket::new(domain, kind, None).map(OwnedFd::from), is_socket).map(Socket::from)
+}
+
+/// Connects to the first of the addresses that answers, each within `limit`.
+///
+/// # Errors
+///
+/// The system's error for the last address.
+pub fn tcp(places: impl IntoIterator<Item = SocketAddr>, limit: Duration) -> io::Result<KeptDescriptor<TcpStream>> {
+    connect_to_any(places, |place| {
+        let socket = socket(Domain::for_address(place), Type::STREAM)?;
+        socket.connect_timeout(&place.into(), limit)?;
+        Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+    })
+}
+
+/// Opens a socket for datagrams to the first of the addresses that can be used.
+///
+/// # Errors
+///
+/// The system's error for the last address.
+pub fn udp(places: impl IntoIterator<Item = SocketAddr>) -> io::Result<KeptDescriptor<UdpSocket>> {
+    connect_to_any(places, |place| {
+        let socket = socket(Domain::for_address(place), Type::DGRAM)?;
+        socket.connect(&place.into())?;
+        socket.set_nonblocking(true)?;
+        Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+    })
+}
+
+/// Connects to a stream socket of this machine.
+///
+/// # Errors
+///
+/// The system's error.
+pub fn unix_stream(path: &str) -> io::Result<KeptDescriptor<UnixStream>> {
+    let socket = socket(Domain::UNIX, Type::STREAM)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+}
+
+/// Connects to a datagram socket of this machine.
+///
+/// # Errors
+///
+/// The system's error; EPROTOTYPE if it is a stream socket.
+pub fn unix_datagram(path: &str) -> io::Result<KeptDescriptor<UnixDatagram>> {
+    let socket = socket(Domain::UNIX, Type::DGRAM)?;
+    socket.connect(&SockAddr::unix(path)?)?;
+    Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+}
+
+fn connect_to_any<T>(
+    places: impl IntoIterator<Item = SocketAddr>,
+    connect: impl Fn(SocketAddr) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut last = io::Error::from(ErrorKind::NotFound);
+    for place in places {
+        match connect(place) {
+            Ok(socket) => return Ok(socket),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv6Addr, TcpListener};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(3);
+
+    #[test]
+    fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let four = listener.local_addr().unwrap();
+        // `localhost` may resolve to this address first. Connecting fails because nothing listens there, or IPv6 is
+        // off.
+        let six = SocketAddr::from((Ipv6Addr::LOCALHOST, four.port()));
+
+        for places in [[six, four], [four, six]] {
+            let connected = tcp(places, LIMIT).unwrap();
+            assert_eq!(four, connected.get().unwrap().peer_addr().unwrap());
+            assert!(connected.number() > 15);
+        }
+        assert!(tcp([six], LIMIT).is_err());
+        assert_eq!(ErrorKind::NotFound, tcp([], LIMIT).unwrap_err().kind());
+    }
+}
