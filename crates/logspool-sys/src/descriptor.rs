@@ -78,37 +78,47 @@ pub fn open_high(
     mut open: impl FnMut() -> io::Result<OwnedFd>,
     is_it: impl Fn(&libc::stat) -> bool,
 ) -> io::Result<OwnedFd> {
+    // The low number of the try before, if it was another file. Usually it is the program's, so it stays open.
+    let mut other: Option<(RawFd, FileIdentity)> = None;
     for _ in 0..TRIES {
         let opened = match open() {
             // The program has closed a descriptor that `open` uses, such as the one of the folder.
             Err(error) if is_gone(&error) => continue,
-            opened => opened?,
+            opened => opened?.into_raw_fd(),
         };
-        let high = match duplicate_up(opened.as_raw_fd()) {
+        let high = match duplicate_up(opened) {
             Ok(high) => high,
-            Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
-                // The program has closed it, so the number may be the program's by now.
-                let _ = opened.into_raw_fd();
-                continue;
-            }
+            // The program has closed it, so the number may be the program's by now.
+            Err(error) if is_gone(&error) => continue,
             // There is no free high number.
-            Err(_) if status_of(opened.as_raw_fd()).is_some_and(|status| is_it(&status)) => return Ok(opened),
-            Err(_) => {
-                let _ = opened.into_raw_fd();
-                continue;
-            }
+            // SAFETY: it was just opened, and nothing else owns it.
+            Err(_) if status_of(opened).is_some_and(|status| is_it(&status)) => unsafe {
+                return Ok(OwnedFd::from_raw_fd(opened));
+            },
+            Err(_) => continue,
         };
-        let status = status_of(high.as_raw_fd());
-        let identity = status.as_ref().map(FileIdentity::of_status);
-        // Closes the low number only if it is still the file that was duplicated.
-        if identity.is_none() || FileIdentity::of(opened.as_raw_fd()) != identity {
-            let _ = opened.into_raw_fd();
+        let Some(status) = status_of(high.as_raw_fd()) else {
+            let _ = high.into_raw_fd();
+            continue;
+        };
+        let identity = FileIdentity::of_status(&status);
+        let is_right = is_it(&status);
+        // The same other file twice: the program has reused nothing, and `open` opens that file.
+        let is_repeated = other.is_some_and(|(_, before)| before == identity);
+        if is_right || is_repeated {
+            let numbers = [Some(opened), other.filter(|_| is_repeated).map(|(number, _)| number)];
+            for number in numbers.into_iter().flatten().filter(|number| FileIdentity::of(*number) == Some(identity)) {
+                // SAFETY: it was opened here, and still refers to the same file.
+                unsafe { libc::close(number) };
+            }
         }
-        match status {
-            Some(status) if is_it(&status) => return Ok(high),
-            Some(_) => {}
-            None => _ = high.into_raw_fd(),
+        if is_right {
+            return Ok(high);
         }
+        if is_repeated {
+            return Err(gone());
+        }
+        other = Some((opened, identity));
     }
     Err(gone())
 }
@@ -195,23 +205,24 @@ fn status_of(descriptor: RawFd) -> Option<libc::stat> {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use std::fs;
-    use std::io::{Read, Write};
+    use std::io::Read;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
     use super::*;
 
-    /// Opens `path`, and lets the program reuse the number for `foreign` after the first `times` openings.
-    fn open_while_reused(path: &Path, foreign: &File, times: u32) -> (io::Result<File>, Vec<RawFd>) {
-        let mut reused = Vec::new();
+    /// Opens `path`, and lets the program reuse the number for a file of its own after the first `times` openings.
+    fn open_while_reused(path: &Path, times: usize) -> (io::Result<File>, Vec<(RawFd, File)>) {
+        let mut reused: Vec<(RawFd, File)> = Vec::new();
         let expected = fs::metadata(path).unwrap().ino();
         let opened = open_high(
             || {
                 let opened = OwnedFd::from(File::open(path)?);
-                if (reused.len() as u32) < times {
+                if reused.len() < times {
+                    let foreign = tempfile::tempfile()?;
                     // SAFETY: both numbers belong to this test.
                     unsafe { libc::dup2(foreign.as_raw_fd(), opened.as_raw_fd()) };
-                    reused.push(opened.as_raw_fd());
+                    reused.push((opened.as_raw_fd(), foreign));
                 }
                 Ok(opened)
             },
@@ -225,17 +236,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ours");
         fs::write(&path, "ours").unwrap();
-        let mut foreign = tempfile::tempfile().unwrap();
-        foreign.write_all(b"theirs").unwrap();
 
-        let (opened, reused) = open_while_reused(&path, &foreign, 2);
+        let (opened, reused) = open_while_reused(&path, 2);
         let mut text = String::new();
         opened.unwrap().read_to_string(&mut text).unwrap();
         assert_eq!("ours", text);
-        let (opened, more) = open_while_reused(&path, &foreign, u32::MAX);
+        let (opened, more) = open_while_reused(&path, usize::MAX);
         assert_eq!(Some(libc::EBADF), opened.unwrap_err().raw_os_error());
         assert_eq!((2, TRIES as usize), (reused.len(), more.len()));
-        for number in more {
+        for (number, foreign) in reused.into_iter().chain(more) {
             assert_eq!(FileIdentity::of(foreign.as_raw_fd()), FileIdentity::of(number), "it is the program's now");
             // SAFETY: a number of this test.
             unsafe { libc::close(number) };
@@ -243,9 +252,29 @@ mod tests {
     }
 
     #[test]
+    fn a_name_of_another_file_leaves_no_descriptor() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let mut numbers = Vec::new();
+        let opened = open_high(
+            || {
+                let opened = OwnedFd::from(File::open(file.path())?);
+                numbers.push(opened.as_raw_fd());
+                Ok(opened)
+            },
+            |_| false,
+        );
+        assert!(is_gone(&opened.unwrap_err()));
+        assert_eq!(2, numbers.len());
+        // Another test may have opened its own file with the number.
+        let expected = FileIdentity::of(file.as_file().as_raw_fd());
+        assert!(numbers.iter().all(|number| FileIdentity::of(*number) != expected));
+    }
+
+    #[test]
     fn a_number_that_the_program_closes_at_once_is_opened_again() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut tries = 0;
+        let expected = file.as_file().metadata().unwrap().ino();
         let opened = open_high(
             || {
                 let opened = OwnedFd::from(File::open(file.path())?);
@@ -256,7 +285,7 @@ mod tests {
                 }
                 Ok(opened)
             },
-            |_| true,
+            |status| status.st_ino == expected,
         );
         assert!(opened.unwrap().as_raw_fd() > 15);
         assert_eq!(2, tries);

@@ -162,8 +162,9 @@ mod tests {
         let file = memory_file().unwrap();
         let kept = KeptDescriptor::new(file.try_clone().unwrap());
         let number = kept.number();
-        // SAFETY: a number of this test.
-        unsafe { libc::close(number) };
+        let foreign = memory_file().unwrap();
+        // SAFETY: both numbers belong to this test. It never closes the number, which another thread could take then.
+        assert_eq!(number, unsafe { libc::dup2(foreign.as_raw_fd(), number) });
         assert!(!kept.is_ours());
         // SAFETY: both numbers belong to this test.
         assert_eq!(number, unsafe { libc::dup2(file.as_raw_fd(), number) });
