@@ -277,12 +277,13 @@ mod tests {
         let expected = file.as_file().metadata().unwrap().ino();
         let opened = open_high(
             || {
-                let opened = OwnedFd::from(File::open(file.path())?);
                 tries += 1;
                 if tries == 1 {
-                    // SAFETY: a number of this test.
-                    unsafe { libc::close(opened.as_raw_fd()) };
+                    // A real number could be taken by another test once it is closed.
+                    // SAFETY: the number is above each limit, so it is never open, and the function only asks for it.
+                    return Ok(unsafe { OwnedFd::from_raw_fd(RawFd::MAX) });
                 }
+                let opened = OwnedFd::from(File::open(file.path())?);
                 Ok(opened)
             },
             |status| status.st_ino == expected,
