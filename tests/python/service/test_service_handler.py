@@ -383,7 +383,7 @@ for number in range(50_000):
     start = time.perf_counter()
     log.info("number %d", number)
     longest = max(longest, time.perf_counter() - start)
-print(*counted(), longest)
+print(*counted(), longest, flush=True)
 os.kill(os.getpid(), 9)
 """
     )

@@ -151,6 +151,10 @@ def test_a_forked_child_writes_to_the_original(run):
         """
 with logspool.capture_fd(2) as capture:
     c("parent\\n")
+    while not capture.lines:
+        time.sleep(0.001)
+    # A thread that writes to sys.stderr during the fork would leave the stream's lock taken in the child.
+    logging.root.handlers[0].acquire()
     child = os.fork()
     if child == 0:
         c("child in C\\n")
@@ -159,6 +163,7 @@ with logspool.capture_fd(2) as capture:
             c("captured in the child\\n")
         logspool.flush()
         os._exit(0)
+    logging.root.handlers[0].release()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     c("parent again\\n")
 """,

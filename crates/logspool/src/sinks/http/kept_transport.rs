@@ -14,11 +14,11 @@ use crate::sinks::transport::opened;
 
 /// Opens such connections, unless an earlier connector has opened one to a proxy.
 #[derive(Debug)]
-pub struct KeptConnector;
+pub(super) struct KeptConnector;
 
 /// A connection without TLS.
 #[derive(Debug)]
-pub struct KeptTransport {
+pub(super) struct KeptTransport {
     stream: KeptDescriptor<TcpStream>,
     buffers: LazyBuffers,
 }
