@@ -74,7 +74,7 @@ if what["where"] == "fork":
     if child:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         log.info("parent %d end", 1)
-        print(status)
+        print(status, flush=True)
         logging.shutdown()
         os._exit(0)
 if what["where"] == "thread":
