@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logspool_sys::clock::monotonic_ns;
-use logspool_sys::kept::{KeptDescriptor, is_gone};
+use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::opening::again_while_gone;
 use logspool_sys::published::{Counted, Published};
 
 use crate::queue::producer::LargeRecord;
@@ -201,16 +202,14 @@ fn is_full(error: &io::Error) -> bool {
 
 fn make_file(segment: &Segment, number: u64, bytes: usize) -> io::Result<*mut u8> {
     let Some((folder, name)) = segment.home() else { return map(None, bytes) };
-    loop {
+    again_while_gone(|| {
         let file = KeptDescriptor::new(folder.create_once(&format!("{name}.blob-{number}"))?);
         let mapped = file.get().and_then(|file| map(Some(file), bytes));
-        let Err(error) = &mapped else { return mapped };
-        remove_file(segment, number);
-        // A program that has just closed all its descriptors does not do so all the time.
-        if !is_gone(error) {
-            return mapped;
+        if mapped.is_err() {
+            remove_file(segment, number);
         }
-    }
+        mapped
+    })
 }
 
 fn remove_file(segment: &Segment, number: u64) {

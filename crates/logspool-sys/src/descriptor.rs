@@ -1,8 +1,8 @@
 //! Numbers of descriptors, and how a new one gets a number that the program does not reuse.
 //!
 //! open(2) gives the lowest free number, which the program may close and reuse at any moment. So a new descriptor is
-//! duplicated to a high number at once, and the duplicate is compared with what was to be opened. If it is another
-//! file, the program has reused the low number in between, and the file is opened again.
+//! duplicated to a high number at once, and the duplicate is compared with the expected file. If it is another file,
+//! the program has reused the low number in between, and the file is opened again.
 //!
 //! Not solved: the low number is compared and then closed by two system calls. A program that reuses it in between (less
 //! than a microsecond) loses its own new descriptor.
@@ -34,7 +34,7 @@ const NUMBERS_IN_TURN: u32 = 128;
 /// How often a file is opened if the program reuses the number each time.
 ///
 /// Chosen: a program that closes all descriptors does so once. Each further try costs microseconds.
-const TRIES: u32 = 8;
+pub(super) const TRIES: u32 = 8;
 
 /// What identifies an open file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,13 +12,8 @@ use std::path::Path;
 
 use rustix::fs::RawDir;
 
-use super::descriptor::{FileIdentity, gone, is_gone, open_high};
+use super::descriptor::{FileIdentity, TRIES, gone, is_gone, open_high};
 use super::kept::KeptDescriptor;
-
-/// How often a file is read if the program closes the descriptor each time.
-///
-/// Chosen: a program that closes all descriptors does so once. Each further try costs microseconds.
-const TRIES: u32 = 8;
 
 /// Bytes of names that one system call returns.
 ///
@@ -132,8 +127,12 @@ pub fn sync_folder(path: impl AsRef<Path>) -> io::Result<()> {
     again_while_gone(|| KeptDescriptor::new(open_path(File::options().read(true), path.as_ref())?).get()?.sync_all())
 }
 
-/// Runs `act` again if the program has closed the descriptor that it used.
-fn again_while_gone<R>(mut act: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+/// Runs `act` again, a few times at most, if the program has closed the descriptor that it used.
+///
+/// # Errors
+///
+/// The error of `act`; EBADF if the program closes the descriptor each time.
+pub fn again_while_gone<R>(mut act: impl FnMut() -> io::Result<R>) -> io::Result<R> {
     for _ in 1..TRIES {
         match act() {
             Err(error) if is_gone(&error) => {}

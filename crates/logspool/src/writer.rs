@@ -270,6 +270,9 @@ impl Outlet {
     }
 
     fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {
+        if reason == DropReason::Unreadable {
+            self.has_unreadable.store(true, Ordering::Relaxed);
+        }
         count(&self.head().dropped[reason as usize], counts);
     }
 

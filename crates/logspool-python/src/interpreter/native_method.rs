@@ -3,9 +3,9 @@
 //! CPython calls a method descriptor (`PyDescr_NewMethod`) faster than any other object, and it binds one to a builtin
 //! method. That has no `__func__`, and no `weakref.WeakMethod` can be made of it, as libraries such as blinker make one
 //! of each receiver. A type of this crate in the class would cost each call 2.7 ns. So the class has CPython's
-//! descriptor, and [`bind_descriptor`] replaces the function by which CPython binds one. For a descriptor of this module it returns
-//! what a Python function returns: a `types.MethodType`, with a [`NativeFunction`] as its `__func__`. Every other
-//! descriptor is bound as before. A call `log.info(...)` binds nothing.
+//! descriptor, and [`bind_descriptor`] replaces the function by which CPython binds one. For a descriptor of this
+//! module it returns the same as a Python function: a `types.MethodType`, with a [`NativeFunction`] as its `__func__`.
+//! Every other descriptor is bound as before. A call `log.info(...)` binds nothing.
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_void};
@@ -108,7 +108,7 @@ impl NativeFunction {
     }
 }
 
-/// What is between signature and text in the docstring of a builtin function, after the last argument.
+/// Follows the last argument of the signature in the docstring of a builtin function. The text comes after it.
 const END_OF_SIGNATURE: &str = ")\n--\n\n";
 
 unsafe extern "C" {

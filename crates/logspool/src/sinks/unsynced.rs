@@ -17,8 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use logspool_sys::kept::{self, KeptDescriptor};
-use logspool_sys::opening;
-use logspool_sys::opening::open_again;
+use logspool_sys::opening::{self, open_again};
 
 use crate::sink::SyncError;
 

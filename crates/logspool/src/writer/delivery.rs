@@ -85,7 +85,6 @@ impl Outlet {
             state.entries.remove(position);
             let OutletState { entries, transit_facts, .. } = &mut *state;
             entries.get_mut(position).map_or(transit_facts, |next| &mut next.order).follows_dropped = true;
-            self.has_unreadable.store(true, Ordering::Relaxed);
             self.count_dropped(DropReason::Unreadable, counts);
             self.settle(&[batch], SyncOutcome::Failed);
             self.publish_fronts(&mut state);

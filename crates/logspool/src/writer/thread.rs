@@ -191,7 +191,6 @@ impl Outlet {
                 }
                 // tmpfs does not fail to return stored data. If it fails nevertheless, the records are counted as
                 // dropped.
-                self.has_unreadable.store(true, Ordering::Relaxed);
                 self.finish(0, Some(DropReason::Unreadable));
                 state = self.lock();
                 continue;

@@ -3,7 +3,7 @@
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn tcp(places: impl IntoIterator<Item = SocketAddr>, limit: Duration) -> io:
     connect_to_any(places, |place| {
         let socket = socket(Domain::for_address(place), Type::STREAM)?;
         socket.connect_timeout(&place.into(), limit)?;
-        Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+        Ok(kept(socket))
     })
 }
 
@@ -39,7 +39,7 @@ pub fn udp(places: impl IntoIterator<Item = SocketAddr>) -> io::Result<KeptDescr
         let socket = socket(Domain::for_address(place), Type::DGRAM)?;
         socket.connect(&place.into())?;
         socket.set_nonblocking(true)?;
-        Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+        Ok(kept(socket))
     })
 }
 
@@ -49,9 +49,7 @@ pub fn udp(places: impl IntoIterator<Item = SocketAddr>) -> io::Result<KeptDescr
 ///
 /// The system's error.
 pub fn unix_stream(path: &str) -> io::Result<KeptDescriptor<UnixStream>> {
-    let socket = socket(Domain::UNIX, Type::STREAM)?;
-    socket.connect(&SockAddr::unix(path)?)?;
-    Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+    unix(path, Type::STREAM).map(kept)
 }
 
 /// Connects to a datagram socket of this machine.
@@ -60,9 +58,17 @@ pub fn unix_stream(path: &str) -> io::Result<KeptDescriptor<UnixStream>> {
 ///
 /// The system's error; EPROTOTYPE if it is a stream socket.
 pub fn unix_datagram(path: &str) -> io::Result<KeptDescriptor<UnixDatagram>> {
-    let socket = socket(Domain::UNIX, Type::DGRAM)?;
+    unix(path, Type::DGRAM).map(kept)
+}
+
+fn unix(path: &str, kind: Type) -> io::Result<Socket> {
+    let socket = socket(Domain::UNIX, kind)?;
     socket.connect(&SockAddr::unix(path)?)?;
-    Ok(KeptDescriptor::new(OwnedFd::from(socket).into()))
+    Ok(socket)
+}
+
+fn kept<T: AsRawFd + From<OwnedFd> + Into<OwnedFd>>(socket: Socket) -> KeptDescriptor<T> {
+    KeptDescriptor::new(OwnedFd::from(socket).into())
 }
 
 fn connect_to_any<T>(
