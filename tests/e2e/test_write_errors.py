@@ -1,6 +1,7 @@
 """Targets that refuse bytes: counted by reason, the identities hold at every moment, back to normal by itself."""
 
 import json
+import re
 
 import pytest
 
@@ -239,8 +240,12 @@ def test_identities_hold_at_three_hundred_moments_and_written_is_the_number_of_l
     assert _report(folder, "broken.json") == []
     assert end["broken"] == []
     assert end["waiting"] == 0
-    assert end["written"] == sum(map(len, found.numbers.values()))
-    assert end["offered"] == end["written"] + end["refused"] + end["dropped"]
+    # On a loaded machine the queue may be full. A line tells of the refused records, and is written but not offered.
+    told = [re.fullmatch(rb"(\d+) records dropped: the queue was full", line) for line in found.other]
+    logged = sum(map(len, found.numbers.values()))
+    assert sum(int(message[1]) for message in told) <= end["refused"]
+    assert end["written"] == logged + len(told)
+    assert end["offered"] == logged + end["refused"] + end["dropped"]
 
 
 def test_accounting_goes_on_in_a_forked_child(run_program):

@@ -20,6 +20,7 @@ mod durable_spooled;
 mod durable_sync;
 mod durable_unread;
 mod end_hung_sync;
+mod end_retired;
 mod end_stalled;
 mod end_taken_back;
 mod failing_sink;

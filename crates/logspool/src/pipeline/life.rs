@@ -41,16 +41,16 @@ pub fn configure(options: Options) -> Result<(), OptionsError> {
 }
 
 impl Pipeline {
-    /// Flushes all sinks, but does not wait for sinks that are closing, since those have used up their own deadline.
-    /// Returns whether the collector has answered the flush for all sinks.
+    /// Flushes all sinks, but does not wait for closing sinks that have used up a deadline of their own. Returns whether
+    /// the collector has answered the flush for all sinks.
     fn flush_at_end(&'static self, deadline: Option<Instant>) -> bool {
         let ticket = self.request();
         let answered = || self.answered.observe() >= ticket;
         self.wait_for_threads(deadline, || {
             let outlets = self.outlets();
-            let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_closing());
+            let mut awaited = outlets.iter().flatten().filter(|outlet| !outlet.is_given_up());
             let is_flushed = |outlet: &Arc<Outlet>| outlet.flushed_ticket.observe() >= ticket;
-            answered() || outlets.iter().flatten().any(|outlet| outlet.is_closing()) && awaited.all(is_flushed)
+            answered() || outlets.iter().flatten().any(|outlet| outlet.is_given_up()) && awaited.all(is_flushed)
         });
         answered()
     }

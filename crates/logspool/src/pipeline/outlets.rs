@@ -209,6 +209,7 @@ pub fn close_sink(sink: u32, timeout: Duration) -> bool {
         Departure::Last => {}
     }
     if !done && outlet.is_recoverable && pipeline.segment.survives() {
+        outlet.note_close_timeout();
         pipeline.close_when_written(&outlet, sink);
         return false;
     }

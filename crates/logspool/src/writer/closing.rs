@@ -112,6 +112,16 @@ impl Outlet {
         self.lock().closing.is_some() && !self.is_closed()
     }
 
+    /// Notes that closing the sink has waited for its records until the timeout.
+    pub fn note_close_timeout(&self) {
+        self.timed_out.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the sink is closing, and the program has waited long enough for it.
+    pub fn is_given_up(&self) -> bool {
+        self.timed_out.load(Ordering::Relaxed) && self.is_closing()
+    }
+
     /// Answers flush `ticket` when no batch up to `batch` waits. The writer then wakes the waiting callers itself,
     /// without the collector. Returns whether the flush is answered already; then the caller of this function wakes
     /// them.

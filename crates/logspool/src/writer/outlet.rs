@@ -112,6 +112,8 @@ pub struct Outlet {
     pub(super) lost_descriptor: AtomicBool,
     /// Whether records were dropped since the last flush, because their overflow could not be read again.
     pub(super) has_unreadable: AtomicBool,
+    /// Whether [`crate::pipeline::close_sink`] has waited for the sink's records until its timeout.
+    pub(super) timed_out: AtomicBool,
     pub(super) meters: SinkMeters,
     /// Newest flush ticket whose records are all written to this sink.
     pub flushed_ticket: AtomicU64,
@@ -187,6 +189,7 @@ impl Outlet {
             begun: AtomicBool::new(false),
             lost_descriptor: AtomicBool::new(false),
             has_unreadable: AtomicBool::new(false),
+            timed_out: AtomicBool::new(false),
             meters: SinkMeters::default(),
             flushed_ticket: AtomicU64::new(0),
             rotation_count: first.rotation_count.clone(),
