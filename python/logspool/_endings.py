@@ -103,6 +103,7 @@ def _finish_plans(_after_last: object) -> None:
 
 def _hold_locks() -> None:
     _locks.hold_for_the_end(_shutdown_timeout)
+    _native.stop_logging_threads()
 
 
 #: Seconds that threads get to finish making a plan. Chosen: a hundred times longer than this takes on a busy machine.

@@ -13,7 +13,9 @@ use pyo3::prelude::*;
 use crate::calls::stock::{Method, call_stock};
 use crate::calls::{emit, formatter_methods, prepare, queue_listener, record_init, record_message};
 use crate::interpreter::failure::passed;
+use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
+use crate::interpreter::{leaving, reentrant_lock};
 
 use crate::plans::adoption;
 
@@ -71,6 +73,57 @@ fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
     adoption::release(&handler, timeout)
 }
 
+/// The native `close`: writes everything queued, closes the sink, then calls the stock method.
+///
+/// The sink is taken under the handler's lock. Without the lock, another thread would find no sink and an open stream,
+/// and its line would come before the queued ones. The stock `close` of a file handler has the lock too until the stream
+/// is closed. That of `Handler` takes the lock of `logging`, so here it gets no lock of the handler.
+fn close(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
+    let locked = {
+        let _error = SavedError::take(call.py());
+        lock(handler)
+    };
+    let lock = match locked {
+        Ok(lock) => lock,
+        Err(error) => {
+            error.restore(call.py());
+            return ptr::null_mut();
+        }
+    };
+    let unlock = || {
+        if let Some(lock) = &lock {
+            reentrant_lock::release(lock.bind(call.py()));
+        }
+    };
+    let released = {
+        let _error = SavedError::take(call.py());
+        adoption::release_drained(&handler, pipeline::shutdown_timeout())
+    };
+    let keeps = method == Method::FileClose;
+    if !keeps {
+        unlock();
+    }
+    let result = if passed(call.py(), released) { call_stock(method, handler, call) } else { ptr::null_mut() };
+    if keeps {
+        unlock();
+    }
+    result
+}
+
+/// Acquires the handler's lock, if it has one. The thread of deferred formatters may wait for the lock, so it gets its
+/// work done first.
+fn lock(handler: Object<'_, '_>) -> PyResult<Option<Owned>> {
+    let py = handler.py();
+    adoption::drain_deferred(&handler, pipeline::shutdown_timeout())?;
+    let raised = || PyErr::fetch(py);
+    let found = leaving::optional_attribute(handler, &names().lock).ok_or_else(raised)?;
+    let lock = found.filter(|lock| !lock.bind(py).is_none());
+    if let Some(lock) = &lock {
+        reentrant_lock::acquire(lock.bind(py)).ok_or_else(raised)?;
+    }
+    Ok(lock)
+}
+
 /// Writes the records queued for standard error before stock logging prints its error report there.
 fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
     // SAFETY: `handler` shows that the thread is attached. The borrowed reference becomes an owned one before the
@@ -103,8 +156,8 @@ methods! {
     remove_handler: remove;
     stream_flush: |handler, call| after_barrier(Method::StreamFlush, handler, call, flush_and_catch_up);
     set_stream: |handler, call| after_barrier(Method::SetStream, handler, call, flush_queue);
-    file_close: |handler, call| after_barrier(Method::FileClose, handler, call, close_queue);
-    handler_close: |handler, call| after_barrier(Method::HandlerClose, handler, call, close_queue);
+    file_close: |handler, call| close(Method::FileClose, handler, call);
+    handler_close: |handler, call| close(Method::HandlerClose, handler, call);
     size_rollover: |handler, call| after_barrier(Method::SizeRollover, handler, call, close_queue);
     time_rollover: |handler, call| after_barrier(Method::TimeRollover, handler, call, close_queue);
     size_question: |handler, call| after_barrier(Method::SizeQuestion, handler, call, flush_and_catch_up);

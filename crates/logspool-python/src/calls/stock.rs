@@ -103,6 +103,14 @@ impl Method {
         use Method::{FileClose, HandlerClose, HandlerHandle, SetStream, SinkFlush, StreamFlush};
         matches!(self, HandlerHandle | StreamFlush | SetStream | FileClose | HandlerClose | SinkFlush)
     }
+
+    /// True if logspool calls the stock function only where the thread has no lock of a handler: the functions that begin
+    /// a logging call, and the one that fills its record.
+    #[cfg(Py_GIL_DISABLED)]
+    fn begins_outside_handlers(self) -> bool {
+        use Method::{AdapterLog, RecordInit};
+        self as usize <= AdapterLog as usize || self == RecordInit
+    }
 }
 
 /// Number of replaced methods.
@@ -139,7 +147,7 @@ pub fn call_stock_with(
         free_handler_lock(object);
     }
     #[cfg(Py_GIL_DISABLED)]
-    let _turn = leaving::StockTurn::take(py);
+    let _turn = leaving::StockTurn::take(py, method.begins_outside_handlers());
     let count = call.positional().len() + 1;
     if values.len() < INLINE {
         let mut all = [ptr::null_mut(); INLINE];

@@ -10,6 +10,7 @@
 //! end waits briefly for plans that are being made ([`EndDelay`]).
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use logspool_sys::crossing::Shutdown;
 use pyo3::Python;
@@ -363,8 +364,14 @@ fn this_thread() -> usize {
     unsafe { libc::pthread_self() as usize }
 }
 
+/// Number of forks of which this process is the child. A fork forgets the delays of the parent, also one of the thread
+/// that forked.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
 /// Delays the end of the interpreter briefly, while Python code runs that must not be stopped halfway.
-pub struct EndDelay(());
+pub struct EndDelay {
+    forks: usize,
+}
 
 impl EndDelay {
     /// Begins a delay. `None`: another thread has begun to end the interpreter.
@@ -373,14 +380,16 @@ impl EndDelay {
         // the end. So at least one of the two threads sees the other. The fences are needed in builds without a GIL;
         // with a GIL, both steps happen under it.
         END.enter();
-        let stay = Self(());
+        let stay = Self { forks: FORKS.load(Ordering::Relaxed) };
         (!other_thread_ends()).then_some(stay)
     }
 }
 
 impl Drop for EndDelay {
     fn drop(&mut self) {
-        END.leave();
+        if self.forks == FORKS.load(Ordering::Relaxed) {
+            END.leave();
+        }
     }
 }
 
@@ -389,64 +398,102 @@ pub fn begin_end() -> usize {
     END.begin(this_thread() as u64) as usize
 }
 
-/// Lets only one thread at a time call stock logging while another thread ends the interpreter. Each wait is limited.
+/// Lets only one thread at a time call stock logging while another thread ends the interpreter. The end waits briefly for
+/// the calls that have begun before.
 ///
 /// Without a GIL, threads that log compete for the interpreter's lock on `sys.modules`, which every `LogRecord` reads.
 /// If that lock is being handed to a thread that the end stops forever, the end waits for the lock forever. This was
 /// seen in CPython 3.13.15t: in one of ten ends with three such threads, and in one of a hundred without logspool.
 #[cfg(Py_GIL_DISABLED)]
 mod turn {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
     use std::time::{Duration, Instant};
 
     use logspool_sys::sleep::sleep_interruptibly;
 
     use pyo3::Python;
 
-    use super::{detached, other_thread_ends, this_thread};
+    use super::{EndDelay, detached, this_thread};
 
+    // Relaxed: the turn guards no data of this crate.
     /// The thread that may call stock logging now, or 0.
     static HOLDER: AtomicUsize = AtomicUsize::new(0);
+    /// Number of turns that have begun.
+    static BEGUN: AtomicUsize = AtomicUsize::new(0);
+    /// True from the moment after which no turn begins.
+    static CLOSED: AtomicBool = AtomicBool::new(false);
 
-    /// Maximum wait for the turn. Chosen: a line takes microseconds, and a thread without a processor waits tens of
-    /// milliseconds. The wait is limited because a handler may itself wait for another thread that logs.
+    /// Maximum wait while one other thread has the turn. Chosen: a line takes microseconds, and a thread without a
+    /// processor waits tens of milliseconds. The wait is limited because a handler may itself wait for another thread
+    /// that logs.
     const TIMEOUT: Duration = Duration::from_secs(1);
+    /// Maximum wait of [`close`] for the thread that has the turn. Chosen: a hundred times what a line takes. That thread
+    /// may be waiting for a lock that the ending thread keeps.
+    const LAST_TURN: Duration = Duration::from_millis(10);
     const PAUSE: Duration = Duration::from_micros(100);
 
-    pub struct StockTurn(bool);
+    pub enum StockTurn {
+        /// The call has begun before the end, which waits briefly for it.
+        Early(#[allow(dead_code, reason = "it acts when it is dropped")] EndDelay),
+        /// The thread has the turn.
+        Taken,
+        /// An outer call of this thread has the turn, or the thread may not wait for it.
+        Other,
+    }
 
     impl StockTurn {
-        /// Waits for the turn, up to [`TIMEOUT`].
+        /// Waits for the turn, if another thread has begun to end the interpreter. `may_wait`: the thread has no lock that
+        /// the thread with the turn may need.
         #[inline]
-        pub fn take(py: Python<'_>) -> Self {
-            if !other_thread_ends() || HOLDER.load(Ordering::Relaxed) == this_thread() {
-                return Self(false);
+        pub fn take(py: Python<'_>, may_wait: bool) -> Self {
+            match EndDelay::new() {
+                Some(delay) => Self::Early(delay),
+                None if may_wait && HOLDER.load(Relaxed) != this_thread() => wait(py),
+                None => Self::Other,
             }
-            wait(py)
         }
     }
 
     #[cold]
     fn wait(py: Python<'_>) -> StockTurn {
-        let deadline = Instant::now() + TIMEOUT;
-        while Instant::now() < deadline {
-            // Relaxed: the turn guards no data of this crate.
-            if HOLDER.compare_exchange(0, this_thread(), Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-                return StockTurn(true);
+        let mut begun = BEGUN.load(Relaxed);
+        let mut deadline = Instant::now() + TIMEOUT;
+        while CLOSED.load(Relaxed) || Instant::now() < deadline {
+            if !CLOSED.load(Relaxed) && HOLDER.compare_exchange(0, this_thread(), Relaxed, Relaxed).is_ok() {
+                BEGUN.fetch_add(1, Relaxed);
+                return StockTurn::Taken;
             }
             detached(py, || sleep_interruptibly(PAUSE));
+            let now = BEGUN.load(Relaxed);
+            if now != begun {
+                begun = now;
+                deadline = Instant::now() + TIMEOUT;
+            }
         }
-        StockTurn(false)
+        StockTurn::Other
+    }
+
+    /// Lets no turn begin any more: threads that log wait until the interpreter stops them. Called when the program's
+    /// last function has returned.
+    pub fn close(py: Python<'_>) {
+        CLOSED.store(true, Relaxed);
+        let deadline = Instant::now() + LAST_TURN;
+        while HOLDER.load(Relaxed) != 0 && Instant::now() < deadline {
+            detached(py, || sleep_interruptibly(PAUSE));
+        }
     }
 
     pub fn forget() {
-        HOLDER.store(0, Ordering::Relaxed);
+        HOLDER.store(0, Relaxed);
+        CLOSED.store(false, Relaxed);
     }
 
     impl Drop for StockTurn {
         fn drop(&mut self) {
-            if self.0 {
-                HOLDER.store(0, Ordering::Relaxed);
+            if matches!(self, Self::Taken) {
+                HOLDER.store(0, Relaxed);
             }
         }
     }
@@ -455,8 +502,18 @@ mod turn {
 #[cfg(Py_GIL_DISABLED)]
 pub use turn::StockTurn;
 
+/// Stops the threads that log from now on, where the end of the interpreter could otherwise wait for one of them. Called
+/// after the program's last exit function has returned.
+pub fn stop_logging_threads(py: Python<'_>) {
+    #[cfg(Py_GIL_DISABLED)]
+    turn::close(py);
+    #[cfg(not(Py_GIL_DISABLED))]
+    let _ = py;
+}
+
 /// Resets the state in a forked child. The child has no other threads, and its interpreter ends independently.
 pub fn reset_after_fork() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     END.forget();
     #[cfg(Py_GIL_DISABLED)]
     turn::forget();

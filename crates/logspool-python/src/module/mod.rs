@@ -45,7 +45,7 @@ mod native {
     use super::running::{
         after_fork_in_child, after_fork_in_parent, before_fork, begin_end, check_options, claim, configure, drain, end,
         flush, flush_durable, flush_handler, flush_local, go_on, install_crash_drain, install_options,
-        install_signal_drain, register_exit_drain, remove_crash_drain, start, stop,
+        install_signal_drain, register_exit_drain, remove_crash_drain, start, stop, stop_logging_threads,
     };
     #[pymodule_export]
     use super::watching::{

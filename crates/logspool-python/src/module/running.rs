@@ -196,3 +196,9 @@ pub fn register_exit_drain() -> PyResult<()> {
 pub fn begin_end() -> usize {
     leaving::begin_end()
 }
+
+/// Stop threads that log after the program's last exit function, where the interpreter's end could wait for one.
+#[pyfunction]
+pub fn stop_logging_threads(py: Python<'_>) {
+    leaving::stop_logging_threads(py);
+}

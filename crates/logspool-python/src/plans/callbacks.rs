@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use crate::interpreter::failure::Failure;
-use crate::interpreter::leaving::EndDelay;
+use crate::interpreter::leaving::{self, EndDelay};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned, SavedError, WeakReference};
 use crate::plans::environment;
@@ -93,7 +93,7 @@ pub fn with_saved_error<T>(py: Python<'_>, act: impl FnOnce() -> Result<T, Failu
 ///
 /// # Errors
 ///
-/// The errors of `act`, and the error of a signal handler that raised while this thread waited for the lock.
+/// The errors of [`then_unlock`], and the error of a signal handler that raised while this thread waited for the lock.
 pub fn under_lock<T>(
     callbacks: &PlanningCallbacks,
     py: Python<'_>,
@@ -103,12 +103,18 @@ pub fn under_lock<T>(
     then_unlock(callbacks, py, act)
 }
 
+/// Like [`under_lock`], for a thread that has the lock.
+///
+/// # Errors
+///
+/// The errors of `act`. [`Failure::Stock`] if another thread has begun to end the interpreter: no plan is made then.
+/// Threads that wait for the lock would otherwise delay the end one after the other.
 pub fn then_unlock<T>(
     callbacks: &PlanningCallbacks,
     py: Python<'_>,
     act: impl FnOnce() -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let result = act();
+    let result = if leaving::other_thread_ends() { Err(Failure::Stock) } else { act() };
     with_saved_error(py, || Ok(callbacks.lock.bind(py).call_method0("release")?))?;
     result
 }

@@ -87,6 +87,8 @@ fn catch_panic(make: impl FnOnce() -> Result<Option<PlanOutcome>, Failure>) -> R
 /// stock logging reports the error.
 pub fn open_streams(logger: Object<'_, '_>, level: u16, since: u64) -> PlanOutcome {
     let Some(callbacks) = CALLBACKS.get() else { return PlanOutcome::NotNow };
+    // As in `make`. While the interpreter ends, stock logging opens the files.
+    let Some(_stay) = EndDelay::new() else { return PlanOutcome::NotNow };
     let py = logger.py();
     // A reference to the logger is held, and the planning lock is not, because `_open` may run user Python code.
     let logger = logger.to_owned();

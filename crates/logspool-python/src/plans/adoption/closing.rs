@@ -32,7 +32,11 @@ pub fn set_drain(function: Owned) {
 }
 
 /// Waits until the records of a handler with a deferred formatter are formatted. The thread that formats does not wait.
-fn drain_deferred(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
+///
+/// # Errors
+///
+/// The error of a signal handler that ran during the wait.
+pub fn drain_deferred(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     let is_deferred = |state: &HandlerState| match &state.verdict {
         HandlerVerdict::Adopted(adoption) => adoption.deferral.is_some(),
         _ => false,
@@ -107,6 +111,15 @@ pub fn hand_back(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> 
 /// The errors of [`close`] and [`catch_up`].
 pub fn release(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     drain_deferred(handler, timeout)?;
+    release_drained(handler, timeout)
+}
+
+/// As [`release`], without a wait for records that are still to be formatted.
+///
+/// # Errors
+///
+/// The errors of [`close`] and [`catch_up`].
+pub fn release_drained(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<()> {
     let Some(state) = take(handler) else { return Ok(()) };
     let sink = state.take_sink();
     let closed = close(handler.py(), sink, timeout);

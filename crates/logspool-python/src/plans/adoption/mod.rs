@@ -13,8 +13,8 @@ mod table;
 mod uninstalling;
 
 pub use closing::{
-    await_orphans, catch_up, flush, flush_beside, flush_local, flush_streams, forget, hand_back, release, set_catch_up,
-    set_drain,
+    await_orphans, catch_up, drain_deferred, flush, flush_beside, flush_local, flush_streams, forget, hand_back,
+    release, release_drained, set_catch_up, set_drain,
 };
 pub use describing::read_watched;
 pub use renewing::{handler_state, ready_state, set_follow, state};

@@ -158,7 +158,7 @@ pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerSta
     let Some(callbacks) = CALLBACKS.get() else { return Ok(None) };
     // While the interpreter ends, this thread might never return from the Python code that describes a handler. `_stay`
     // delays the end.
-    let Some(_stay) = EndDelay::new() else { return Ok(None) };
+    let Some(_stay) = EndDelay::new() else { return Ok(known) };
     let py = handler.py();
     let state = with_saved_error(py, || {
         let describe = || {
@@ -178,5 +178,9 @@ pub fn handler_state(handler: &Bound<'_, PyAny>) -> Result<Option<Arc<HandlerSta
         await_orphans(py).map_err(|error| Failure::raised(py, error))?;
         under_lock(callbacks, py, describe)
     });
-    failure::unless_stock(state).map_err(|_| ())
+    match failure::unless_stock(state) {
+        // The end began during the wait for the planning lock.
+        Ok(None) if leaving::other_thread_ends() => Ok(super::table::known(handler)),
+        answer => answer.map_err(|_| ()),
+    }
 }
