@@ -14,6 +14,10 @@
 #ifndef LOGSPOOL_HPP
 #define LOGSPOOL_HPP
 
+#if __cplusplus < 201709L
+#error "logspool.hpp is C++20: compile with -std=c++20; with CMake: target_compile_features(program PRIVATE cxx_std_20)"
+#else
+
 #include "logspool/api.hpp"
 #include "logspool/backtrace.hpp"
 #include "logspool/call.hpp"
@@ -191,4 +195,5 @@ inline void log_text(const logger &to, std::uint16_t level, std::string_view tex
 #define LOGSPOOL_CRITICAL_LIMIT(logger_, interval_, ...)                                                               \
     LOGSPOOL_LOG_LIMIT(logger_, ::logspool::level::critical, interval_, __VA_ARGS__)
 
-#endif
+#endif // C++20
+#endif // LOGSPOOL_HPP

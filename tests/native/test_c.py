@@ -12,8 +12,9 @@ COUNT = 1_000
 FORKS = 1_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 100
 
 
-def run(*command, timeout=120):
-    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=timeout, check=False)
+def run(*command, timeout=120, cwd=None):
+    command = [str(part) for part in command]
+    return subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, cwd=cwd)
 
 
 def recovered(program, path):
@@ -56,6 +57,16 @@ def test_children_log_with_their_parents_handles(program, tmp_path):
     assert (0, "") == (done.returncode, done.stderr)
     counts = collections.Counter(path.read_text().splitlines())
     assert {f"line {i}": 1 for i in range(-int(done.stdout), 2 * FORKS)} == dict(counts)
+
+
+@pytest.mark.parametrize("address", ["a.log", '{"kind": "rotating", "path": "a.log"}'])
+def test_a_relative_path_names_one_file_in_every_working_folder(program, tmp_path, address):
+    (tmp_path / "other").mkdir()
+    done = run(program("ends"), address, "moved", COUNT, cwd=tmp_path)
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [f"line {i}" for i in range(COUNT)] == recovered(program, tmp_path / "a.log")
+    assert [] == list((tmp_path / "other").iterdir())
 
 
 def test_the_view_of_a_lane_and_calls_leave_the_same_bytes(program, tmp_path):

@@ -1,6 +1,6 @@
 //! Reads options and formats that are given as JSON text.
 
-use logspool::option::{OptionRow, OptionShape, OptionValue, suggestion};
+use logspool::option::{self, OptionRow, OptionShape, OptionValue, suggestion};
 use logspool_record::definition::Zone;
 use logspool_record::format::{Extras, FormatSpec, LevelWords, Style};
 use serde_json::{Map, Value};
@@ -96,7 +96,7 @@ fn level_number(name: &str) -> Option<u16> {
 
 /// The path from the root. A path that the system cannot complete stays as it is.
 pub fn absolute(path: &str) -> String {
-    std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned())
+    option::absolute(path.into()).to_string_lossy().into_owned()
 }
 
 /// Reads a format. `None` is the default one.

@@ -2,7 +2,7 @@
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use logspool::option::OptionValue;
+use logspool::option::{OptionShape, OptionValue};
 use logspool::{pipeline, sinks};
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{Format, FormatSpec, Layout, Need, pattern_error};
@@ -13,7 +13,7 @@ use crate::status::{Failure, Status};
 
 /// A sink with its format.
 pub struct SinkHandle {
-    /// The sink's address, as the program gave it.
+    /// The sink's address, with paths from the root.
     pub address: String,
     /// The sink's format, as the program gave it.
     pub format_text: Option<String>,
@@ -55,9 +55,33 @@ fn opened(address: &str) -> Result<OpenedSink, Failure> {
             let given = vec![("address".to_owned(), OptionValue::Text(address.to_owned()))];
             define("service", given, Descriptor::Open)?
         }
-        path => return file(json::absolute(path)),
+        path => return file(path.to_owned()),
     };
     Ok(OpenedSink { definition, _descriptor: None })
+}
+
+/// The address with paths from the root. A forked child opens the sink again, and may have another working folder then.
+/// An ill-formed address stays as it is: [`opened`] refuses it.
+fn settled(address: &str) -> String {
+    let schemes = ["fd:", "tcp://", "tls://", "unix://"];
+    if address.starts_with('{') {
+        with_absolute_paths(address).unwrap_or_else(|| address.to_owned())
+    } else if ["", "stdout", "stderr"].contains(&address) || schemes.iter().any(|scheme| address.starts_with(scheme)) {
+        address.to_owned()
+    } else {
+        json::absolute(address)
+    }
+}
+
+fn with_absolute_paths(object: &str) -> Option<String> {
+    let mut object = json::object("the address of a sink", object).ok()?;
+    let row = sinks::row(object.get("kind")?.as_str()?).ok()?;
+    for option in row.options.iter().filter(|option| option.shape == OptionShape::Path) {
+        if let Some(serde_json::Value::String(path)) = object.get_mut(option.name) {
+            *path = json::absolute(path);
+        }
+    }
+    Some(serde_json::Value::Object(object).to_string())
 }
 
 fn console(number: i32) -> Result<SinkDefinition, Failure> {
@@ -139,7 +163,7 @@ fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Fail
     })?;
     let shows_thread = compiled.needs().contains(Need::ThreadId);
     let handle = SinkHandle {
-        address: address.to_owned(),
+        address: settled(address),
         format_text: format.map(str::to_owned),
         spec,
         shows_thread,

@@ -4,12 +4,20 @@
 //! declares a struct of options, in the file of the component that reads them. A default outside its range does not
 //! compile.
 
+use std::path::PathBuf;
+
 mod field;
 mod row;
 
 pub use field::{FOR_EVER, OptionField, next_field};
 pub use logspool_record::definition::OptionValue;
 pub use row::{OptionDefault, OptionError, OptionRange, OptionRow, OptionShape, ordered, suggestion};
+
+/// The path from the root. A path that the system cannot complete stays as it is: an empty one, or a relative one in a
+/// folder that was removed.
+pub fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}
 
 /// A struct of options, declared by [`options!`](crate::options).
 pub trait OptionTable: Sized {

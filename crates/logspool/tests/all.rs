@@ -33,6 +33,8 @@ mod fork_unlogged;
 mod front;
 mod front_endings;
 mod front_log;
+mod front_many_targets;
+mod front_relative;
 mod front_tracing;
 mod front_unopened;
 mod http_receiver;

@@ -60,11 +60,11 @@ template <class Visitor> void logspool_fields(const pair &, Visitor &visitor) { 
 """
 
 
-def compile_alone(tmp_path, compiler, source):
+def compile_alone(tmp_path, compiler, source, standard="c++20"):
     path = tmp_path / "wrong.cpp"
     path.write_text(source)
     limit = "-ferror-limit=0" if "clang" in compiler else "-fmax-errors=0"
-    command = [compiler, "-std=c++20", *INCLUDES, limit, "-fsyntax-only", path]
+    command = [compiler, f"-std={standard}", *INCLUDES, limit, "-fsyntax-only", path]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -95,6 +95,16 @@ def refusals(compiler, errors):
         number = byte[2] or byte[3]
         found[int(line[1])] = (number if byte[1] == "at" else f"after {number}", {eval(text) for text in texts})
     return found
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++17"])
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_an_older_standard_is_refused_with_one_sentence(tmp_path, compiler, standard):
+    done = compile_alone(tmp_path, compiler, "#include <logspool.hpp>\nint main() {}\n", standard)
+
+    assert done.returncode != 0
+    assert done.stderr.count("error:") == 1, done.stderr
+    assert "compile with -std=c++20; with CMake: target_compile_features(program PRIVATE cxx_std_20)" in done.stderr
 
 
 @pytest.mark.parametrize("style", ["macro", "function"])

@@ -24,7 +24,8 @@ static void *load(void *nothing) {
     return nothing;
 }
 
-/* ends FILE END COUNT: logs COUNT records, then ends the process in the way END; "fork" logs in COUNT children. */
+/* ends ADDRESS END COUNT: logs COUNT records, then ends the process in the way END; "fork" logs in COUNT children, "moved"
+   in a child that has another working folder and is killed. */
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     if (strcmp(argv[2], "recover") == 0) return logspool_recover(NULL) < 0;
@@ -57,11 +58,18 @@ int main(int argc, char **argv) {
         printf("%lld\n", logged);
         return 0;
     }
+    int is_moved = strcmp(argv[2], "moved") == 0;
+    if (is_moved) {
+        if (chdir("other")) return 7;
+        pid_t pid = fork();
+        int status = 0;
+        if (pid != 0) return waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) ? 0 : 8;
+    }
     for (int i = 0; i < count; i++) {
         arg.value.i = i;
         if (logspool_emit(logger, site, &arg, 1) != LOGSPOOL_OK) { fprintf(stderr, "%s\n", logspool_last_error()); return 3; }
     }
-    if (strcmp(argv[2], "kill") == 0) kill(getpid(), SIGKILL);
+    if (is_moved || strcmp(argv[2], "kill") == 0) kill(getpid(), SIGKILL);
     if (strcmp(argv[2], "abort") == 0) abort();
     if (strcmp(argv[2], "segv") == 0) raise(SIGSEGV);
     if (strcmp(argv[2], "term") == 0) kill(getpid(), SIGTERM);

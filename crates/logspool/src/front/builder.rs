@@ -68,7 +68,7 @@ impl Builder {
         self
     }
 
-    /// Appends lines to a file, which is created where it is missing.
+    /// Appends lines to a file, which is created where it is missing. A relative path is completed by this call.
     #[must_use]
     pub fn file(self, path: impl Into<PathBuf>) -> Self {
         self.output(Output::file(path.into()))
@@ -122,10 +122,10 @@ impl Builder {
         self
     }
 
-    /// Sets the options of the queue.
+    /// Sets the options of the queue. Relative folders are completed by this call.
     #[must_use]
     pub fn options(mut self, options: Options) -> Self {
-        self.options = options;
+        self.options = options.with_absolute_folders();
         self
     }
 
@@ -153,7 +153,7 @@ impl Builder {
             output.define().map_err(StartError::Output)?;
         }
         pipeline::configure(self.options).map_err(|error| StartError::Options(error.to_string()))?;
-        let paths: Vec<PathBuf> = self.outputs.iter().filter_map(|output| absolute(output.path()?)).collect();
+        let paths: Vec<PathBuf> = self.outputs.iter().filter_map(|output| Some(output.path()?.to_owned())).collect();
         // Files of an earlier process must never make a start fail: `logspool recover` lists what is left.
         let _ = pipeline::recover_targets(&paths);
         let settings = Settings { outputs: self.outputs, format: self.format, target_levels: self.target_levels };
@@ -165,9 +165,4 @@ impl Builder {
         registry::set_min_level(self.level as u16);
         Ok(())
     }
-}
-
-/// The name under which a segment lists a file.
-fn absolute(path: &std::path::Path) -> Option<PathBuf> {
-    std::path::absolute(path).ok()
 }

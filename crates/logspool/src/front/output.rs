@@ -6,7 +6,7 @@ use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::FormatSpec;
 
 use super::Level;
-use crate::option::OptionValue;
+use crate::option::{self, OptionValue};
 use crate::sinks::{self, ConsoleOptions, FileOptions, SinkOptions};
 
 /// A destination of lines, with its own lowest level and its own format.
@@ -29,9 +29,10 @@ impl Output {
         Self { kind, min_level: 0, format: None }
     }
 
-    /// Appends to a file, which is created where it is missing.
+    /// Appends to a file, which is created where it is missing. A relative path is completed by this call: it names the
+    /// same file when the program has changed its working folder.
     pub fn file(path: impl AsRef<Path>) -> Self {
-        Self::of(OutputKind::File(path.as_ref().to_owned()))
+        Self::of(OutputKind::File(option::absolute(path.as_ref().to_owned())))
     }
 
     /// Writes to standard output.
@@ -44,9 +45,10 @@ impl Output {
         Self::of(OutputKind::Descriptor(2))
     }
 
-    /// Any other sink, by the name of its kind and its options: see the reference of sinks.
+    /// Any other sink, by the name of its kind and its options: see the reference of sinks. Relative paths are completed
+    /// by this call.
     pub fn sink(kind: &'static str, options: impl IntoIterator<Item = (String, OptionValue)>) -> Self {
-        Self::of(OutputKind::Sink(kind, options.into_iter().collect()))
+        Self::of(OutputKind::Sink(kind, sinks::absolute_paths(kind, options)))
     }
 
     /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`.

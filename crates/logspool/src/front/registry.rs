@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
+use logspool_lanes::segment::layout::MAX_ROUTES;
 use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
 use logspool_record::format::{Format, FormatSpec, Need};
 use logspool_sys::fork_safe_lock::PerProcess;
@@ -159,9 +160,14 @@ impl Defined {
         failed
     }
 
+    /// The route of a target, or that of the target `""` if there is no room for another. That one is defined first.
     fn route(&mut self, target: &str) -> Option<u32> {
-        let target =
-            if self.routes.len() < MAX_TARGET_ROUTES || self.routes.contains_key(target) { target } else { "" };
+        let common = self.own_route("");
+        let is_known = self.routes.contains_key(target) || self.routes.len() < MAX_TARGET_ROUTES;
+        if is_known { self.own_route(target).or(common) } else { common }
+    }
+
+    fn own_route(&mut self, target: &str) -> Option<u32> {
         if let Some(known) = self.routes.get(target) {
             return *known;
         }
@@ -188,8 +194,8 @@ pub(super) fn open_outputs(settings: &Settings) -> Result<(), String> {
 
 /// Maximum number of targets with a route. Records of further targets go to the route of the target `""`.
 ///
-/// Chosen: large programs have some thousand modules, and the table of routes has room for more.
-const MAX_TARGET_ROUTES: usize = 4096;
+/// Chosen: large programs have some thousand modules.
+const MAX_TARGET_ROUTES: usize = MAX_ROUTES;
 
 /// Defines a call site, if there is one, and its route in the current pipeline.
 #[cold]

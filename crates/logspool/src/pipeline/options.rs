@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::option::{OptionField, OptionShape, OptionTable, OptionValue};
+use crate::option::{self, OptionField, OptionShape, OptionTable, OptionValue};
 
 crate::options! {
     /// Options of a process's queue, as `install()` and each handler of logspool take them.
@@ -257,6 +257,14 @@ impl std::fmt::Display for OptionsError {
 impl std::error::Error for OptionsError {}
 
 impl Options {
+    /// The options with their folders from the root. They then name the same folders after the program has changed its
+    /// working folder.
+    #[must_use]
+    pub fn with_absolute_folders(self) -> Self {
+        let (queue_dir, spool_dir) = (self.queue_dir.map(option::absolute), self.spool_dir.map(option::absolute));
+        Self { queue_dir, spool_dir, ..self }
+    }
+
     /// Checks that the options that are fixed by the first record have the same values as in `begun`.
     pub(super) fn fits(&self, begun: &Self) -> Result<(), OptionsError> {
         let (now, then) = (self.values(), begun.values());

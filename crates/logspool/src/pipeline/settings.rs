@@ -27,13 +27,13 @@ pub(super) fn options() -> &'static Options {
     unsafe { OPTIONS.observe().as_ref() }.unwrap_or_else(|| &DEFAULT)
 }
 
-/// The options with the queue folder that `LOGSPOOL_QUEUE_DIR` names, unless they name one.
+/// The options with the queue folder that `LOGSPOOL_QUEUE_DIR` names, unless they name one. Relative paths are completed.
 pub(super) fn with_environment(mut options: Options) -> Options {
     if options.queue_dir.is_none() {
         let named = std::env::var_os("LOGSPOOL_QUEUE_DIR").filter(|path| !path.is_empty());
-        options.queue_dir = named.and_then(|path| std::path::absolute(path).ok());
+        options.queue_dir = named.map(PathBuf::from);
     }
-    options
+    options.with_absolute_folders()
 }
 
 /// Longest time that the end of the process waits, and that `flush()` and `close()` of handlers wait.

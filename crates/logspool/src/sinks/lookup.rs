@@ -7,7 +7,7 @@ use super::TABLE;
 use super::declared::{SinkRow, Traits};
 use super::place::{Place, SinkPlace};
 use super::query;
-use crate::option::{self, OptionError};
+use crate::option::{self, OptionError, OptionShape};
 use crate::sink::Sink;
 use logspool_record::definition::{Descriptor, OptionValue, SinkDefinition};
 
@@ -37,7 +37,30 @@ pub fn define(
     descriptor: Descriptor,
 ) -> Result<SinkDefinition, OptionError> {
     let row = row(kind)?;
+    let given = absolute_paths(kind, given);
     (row.define)(&option::ordered(kind, row.options, given)?, descriptor)
+}
+
+/// The given options of a sink, with every path from the root. They then name the same files after the program has
+/// changed its working folder, and for a recoverer, which has a folder of its own.
+///
+/// An option that the kind does not have, and a path that the system cannot complete, stay as they are: [`define`]
+/// refuses them.
+pub fn absolute_paths(
+    kind: &str,
+    given: impl IntoIterator<Item = (String, OptionValue)>,
+) -> Vec<(String, OptionValue)> {
+    let rows = row(kind).map_or(&[][..], |row| row.options);
+    let is_path = |name: &str| rows.iter().any(|row| row.name == name && row.shape == OptionShape::Path);
+    let complete = |value: OptionValue| match value {
+        OptionValue::Text(text) => OptionValue::Path(option::absolute(text.into())),
+        OptionValue::Path(path) => OptionValue::Path(option::absolute(path)),
+        other => other,
+    };
+    given
+        .into_iter()
+        .map(|(name, value)| if is_path(&name) { (name, complete(value)) } else { (name, value) })
+        .collect()
 }
 
 /// Properties by which the pipeline treats the sink of a definition.

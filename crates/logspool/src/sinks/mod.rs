@@ -43,7 +43,8 @@ mod unsynced;
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
 pub use group::{GroupChanges, GroupMember, GroupSink, MemberState};
 pub use lookup::{
-    check, define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits, written_place,
+    absolute_paths, check, define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits,
+    written_place,
 };
 pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
