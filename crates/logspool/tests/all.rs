@@ -32,6 +32,7 @@ mod fork_race;
 mod fork_unlogged;
 mod front;
 mod front_endings;
+mod front_forms;
 mod front_log;
 mod front_many_targets;
 mod front_relative;

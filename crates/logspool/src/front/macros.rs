@@ -15,12 +15,13 @@ macro_rules! debug {
 /// Logs at [`Level::Info`](crate::front::Level::Info).
 ///
 /// The text and its arguments follow the rules of `format!`. `target: "name",` before the text names the logger, which
-/// is otherwise the path of the module. Keys with values come before the text and end with `;`.
+/// is otherwise the path of the module. Keys with values come before the text and end with `;`: `key = value`, `key` for
+/// a variable, `key:? = value` or `key:?` for its `Debug` text, and `:%` for its `Display` text. A key may be a text.
 ///
 /// ```
 /// # let (user, milliseconds) = ("ada", 0.25);
 /// logspool::info!("user {} waited {:.3} ms", user, milliseconds);
-/// logspool::info!(target: "shop", user = user, waited = milliseconds; "done");
+/// logspool::info!(target: "shop", user, waited = milliseconds, "in-cart":? = Some(3); "done");
 /// logspool::info!("a value of another type: {}", logspool::front::debug(Some(1)));
 /// ```
 ///
@@ -53,38 +54,82 @@ macro_rules! record {
     ($level:expr, $($call:tt)+) => { $crate::__call!($level, ::std::module_path!(), [] $($call)+) };
 }
 
-/// Takes the keys of a call apart, then its text.
+/// Takes the keys of a call apart, then its text. The forms of keys are those of the crate `log`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __call {
-    ($level:expr, $target:expr, $keys:tt $text:literal $(, $($arguments:tt)*)?) => {
+    // The keys with a value, which `,` or `;` ends. Each becomes `(name, value)`.
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt = $value:expr, $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt = $value:expr; $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :? = $value:expr, $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :? = $value:expr; $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :% = $value:expr, $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
+    };
+    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :% = $value:expr; $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
+    };
+    // The names of variables, as `user` and `user:?`.
+    ($level:expr, $target:expr, $keys:tt $key:ident, $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key = $key, $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $key:ident; $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key = $key; $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $key:ident :? , $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key :? = $key, $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $key:ident :? ; $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key :? = $key; $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $key:ident :% , $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key :% = $key, $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $key:ident :% ; $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key :% = $key; $($call)+)
+    };
+    ($level:expr, $target:expr, $keys:tt $text:expr $(, $($arguments:tt)*)?) => {
         $crate::__send!($level, $target, $keys, $text, ($($($arguments)*)?))
-    };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:ident = $value:expr, $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($key, $value)] $($call)+)
-    };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:ident = $value:expr; $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($key, $value)] $($call)+)
     };
 }
 
+/// The name of a key: an identifier, or a text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __key {
+    ($key:ident) => {
+        ::std::stringify!($key)
+    };
+    ($key:expr) => {
+        $key
+    };
+}
+
+// Names of items can be seen by the arguments, so they are names that no program has.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __send {
-    ($level:expr, $target:expr, [$(($key:ident, $value:expr))*], $text:literal, ($($arguments:tt)*)) => {{
-        static SITE: $crate::front::CallSite = $crate::front::CallSite::new(
+    ($level:expr, $target:expr, [$(($key:expr, $value:expr))*], $text:expr, ($($arguments:tt)*)) => {{
+        static __LOGSPOOL_SITE: $crate::front::CallSite = $crate::front::CallSite::new(
             $level,
             $target,
             (::std::file!(), ::std::line!(), ""),
             $text,
         );
-        const IS_TEXT_OF_CALLER: bool = {
-            const NAMES: &[&str] = $crate::__names!([] $($arguments)*);
-            $crate::front::template::has_names(NAMES) || $crate::front::template::has_captures($text, NAMES)
-        };
-        if let ::std::option::Option::Some(call) = SITE.begin() {
-            let fields = &$crate::__pairs!($(($crate::front::Keyed(::std::stringify!($key), &$value)))*);
-            if IS_TEXT_OF_CALLER {
+        const __LOGSPOOL_NAMES: &[&str] = $crate::__names!([] $($arguments)*);
+        const __LOGSPOOL_IS_TEXT_OF_CALLER: bool = $crate::front::template::has_names(__LOGSPOOL_NAMES)
+            || $crate::front::template::has_captures($text, __LOGSPOOL_NAMES);
+        if let ::std::option::Option::Some(call) = __LOGSPOOL_SITE.begin() {
+            let fields = &$crate::__pairs!($(($crate::front::Keyed($key, &$value)))*);
+            if __LOGSPOOL_IS_TEXT_OF_CALLER {
                 call.send_text(fields, ::std::format_args!($text, $($arguments)*));
             } else {
                 $crate::__deferred!(call, fields, $text, [] $($arguments)*);
@@ -114,20 +159,23 @@ macro_rules! __pairs {
     ($value:tt $($rest:tt)*) => { ($value, $crate::__pairs!($($rest)*)) };
 }
 
-/// Queues the arguments, after the compiler has checked them against the text.
+/// Queues the arguments, after the compiler has checked them against the text. Each is evaluated once: `value` is another
+/// variable in each step.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __deferred {
-    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*]) => {
+    ($call:ident, $fields:ident, $text:expr, [$($values:ident)*]) => {{
         // The closure is never called. It lets the compiler check text and arguments.
-        let _ = || ::std::format!($text, $($values),*);
-        $call.send($fields, &$crate::__pairs!($((&$values))*));
-    };
+        let _ = || ::std::format!($text, $(*$values),*);
+        $call.send($fields, &$crate::__pairs!($($values)*));
+    }};
     // A call with named arguments makes its text, so this code does not run for it.
-    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {
+    ($call:ident, $fields:ident, $text:expr, [$($values:ident)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {{
         let _ = $call;
-    };
-    ($call:ident, $fields:ident, $text:literal, [$($values:expr,)*] $value:expr $(, $($rest:tt)*)?) => {
-        $crate::__deferred!($call, $fields, $text, [$($values,)* $value,] $($($rest)*)?);
+    }};
+    ($call:ident, $fields:ident, $text:expr, [$($values:ident)*] $value:expr $(, $($rest:tt)*)?) => {
+        match &$value {
+            value => $crate::__deferred!($call, $fields, $text, [$($values)* value] $($($rest)*)?),
+        }
     };
 }
