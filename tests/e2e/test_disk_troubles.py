@@ -98,13 +98,14 @@ def _exact(found):
 
 def _waited_in_vain(mode, before, during, calls):
     """Say how many of so many calls returned without what the mode waits for: counted, and told."""
-    # On a busy machine a sync of the disk that is well may have taken longer than a call waits here.
     in_vain = during["not_durable"] - before["not_durable"]
+    # On a busy machine a sync of the disk that was well may have taken longer than a call waits here.
+    most = during["offered"] - before["offered"]
     if mode == "sync":
-        assert in_vain == calls
+        assert calls <= in_vain <= most
     elif mode == "checkpoint":
         assert calls > EVERY
-        assert calls - EVERY < in_vain <= calls
+        assert calls - EVERY < in_vain <= most
     else:
         assert during["not_durable"] == 0
 

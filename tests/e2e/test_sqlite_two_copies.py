@@ -170,7 +170,8 @@ with contextlib.closing(sqlite3.connect(path)) as database:
         " BEGIN SELECT RAISE(ABORT, 'no sevens'); END"
     )
     database.commit()
-write(100, 100)
+# The last record is refused: health names the trouble of the last write.
+write(100, 98)
 print(json.dumps({"counts": counts(), "health": str(logspool.health())}))
 """
 )
@@ -182,9 +183,9 @@ def test_a_record_that_a_trigger_refuses_is_counted_alone(run_program, tmp_path)
 
     assert outcome.status == 0, outcome.err
     told = json.loads(outcome.out)
-    assert told["counts"] == {"accepted_for_sink": 200, "written": 190, "dropped": 10}
+    assert told["counts"] == {"accepted_for_sink": 198, "written": 188, "dropped": 10}
     assert "no sevens" in told["health"], told
-    assert rows(path) == once([*range(100), *(number for number in range(100, 200) if number % 10 != 7)])
+    assert rows(path) == once([*range(100), *(number for number in range(100, 198) if number % 10 != 7)])
     assert b"10 records were not written and are dropped (rejected 10)" in outcome.err
 
 
