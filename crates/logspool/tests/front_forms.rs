@@ -95,7 +95,8 @@ fn calls() -> Vec<String> {
         }
     );
     line("match three", "");
-    info!("closure {}", (|| 9)());
+    let nine = || 9;
+    info!("closure {}", nine());
     line("closure 9", "");
     info!("reference {} {}", &count, &&user);
     line("reference 3 ada", "");
