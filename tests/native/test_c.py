@@ -69,6 +69,14 @@ def test_a_relative_path_names_one_file_in_every_working_folder(program, tmp_pat
     assert [] == list((tmp_path / "other").iterdir())
 
 
+@pytest.mark.parametrize("way", ["files", "numbers", "child", "daemon", "busy"])
+def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(program, tmp_path, way):
+    done = run(program("closes"), tmp_path / "a.log", way, COUNT, cwd=tmp_path)
+
+    assert (0, "1 0\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert list(range(COUNT)) == [int(line) for line in (tmp_path / "a.log").read_text().splitlines()]
+
+
 def test_the_view_of_a_lane_and_calls_leave_the_same_bytes(program, tmp_path):
     done = run(program("lane_view"), tmp_path / "a.log")
 

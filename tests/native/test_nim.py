@@ -80,6 +80,14 @@ def test_each_record_is_written_once(nim, tmp_path, ending):
         assert ["of the program", *lines] == borrowed
 
 
+def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(nim, tmp_path):
+    command = [nim(PROGRAMS / "closes.nim"), "a.log", "1000"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (0, "1 0\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert list(range(1000)) == [int(line) for line in (tmp_path / "a.log").read_text().splitlines()]
+
+
 def test_wrong_inputs_name_the_mend(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 

@@ -269,7 +269,7 @@ impl Outlet {
         self.lock().transit_facts.ends_with_message = true;
     }
 
-    fn count_dropped(&self, reason: DropReason, counts: [u32; LEVEL_CLASSES]) {
+    fn count_dropped(&self, reason: DropReason, counts: [impl Into<u64>; LEVEL_CLASSES]) {
         if reason == DropReason::Unreadable {
             self.has_unreadable.store(true, Ordering::Relaxed);
         }
@@ -373,9 +373,9 @@ impl Outlet {
 }
 
 /// Adds the records of a chunk to the counters of a sink.
-fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [u32; LEVEL_CLASSES]) {
+fn count(counters: &[AtomicU64; LEVEL_CLASSES], counts: [impl Into<u64>; LEVEL_CLASSES]) {
     for (counter, count) in counters.iter().zip(counts) {
-        counter.fetch_add(u64::from(count), Ordering::Relaxed);
+        counter.fetch_add(count.into(), Ordering::Relaxed);
     }
 }
 

@@ -79,6 +79,7 @@ mod sink_contract;
 mod sink_definition_bytes;
 mod sinks_come_and_go;
 mod spooled;
+mod spooled_damaged;
 mod spooled_full;
 mod spooled_killed;
 mod spooled_service;

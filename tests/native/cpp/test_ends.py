@@ -78,3 +78,12 @@ def test_the_lane_takes_no_call_and_no_memory_and_holds_the_same_records(cpp, tm
     assert [f"user Ana did {i} in {i * 0.5:.3f} ms literal" for i in range(200)] == lines[:200]
     texts = [f"{i} {'x' * (i * 37 % 300)} {i * 0.25:g} {str(i % 2 == 0).lower()}" for i in range(20_000)]
     assert [text for text in texts for _ in range(2)] == lines[200:]
+
+
+@pytest.mark.parametrize("way", ["numbers", "threads"])
+def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(cpp, tmp_path, monkeypatch, way):
+    monkeypatch.chdir(tmp_path)
+    done = run(cpp("closes"), "a.log", way, COUNT)
+
+    assert (0, "1 0\n", "") == (done.returncode, done.stdout, done.stderr)
+    assert list(range(COUNT)) == sorted(int(line) for line in (tmp_path / "a.log").read_text().splitlines())

@@ -223,10 +223,7 @@ impl Outlet {
                 BacklogRead::Chunk(chunk, end) => state.entries.load(chunk, end),
                 BacklogRead::Nothing => {
                     let lost = state.entries.lose_backlog();
-                    let drops = &self.head().dropped[DropReason::Unreadable as usize];
-                    drops.iter().zip(lost).for_each(|(drops, lost)| {
-                        drops.fetch_add(lost, Ordering::Relaxed);
-                    });
+                    self.count_dropped(DropReason::Unreadable, lost);
                 }
             }
             self.publish_fronts(&mut state);
