@@ -563,4 +563,41 @@ _GREENLETS = [
     for name, before, after in (("installed_before", "side.install()", ""), ("installed_after", "", "side.install()"))
 ]
 
-PROGRAMS = [*_SENTRY, *_SENTRY_WITHOUT_DSN, *_TRACING, *_FRAMEWORKS, *_FORMATTERS, *KNOWN, *_GREENLETS]
+# Daemons ------------------------------------------------------------------------------------------------------------
+
+# The context closes every descriptor but the stream's, and the daemon's own files take the numbers.
+_PYTHON_DAEMON = Program(
+    "python_daemon",
+    ("daemon",),
+    _PRELUDE
+    + """
+import os
+
+import daemon
+
+handler = logging.FileHandler("daemon.log")
+log = logging.getLogger("a.b")
+log.addHandler(handler)
+log.setLevel(logging.INFO)
+side.install()
+log.info("before")
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.close(reader)
+    log.info("in the child")
+    with daemon.DaemonContext(files_preserve=[handler.stream, writer], working_directory=os.getcwd()):
+        files = [open(f"own-{number}", "wb") for number in range(20)]
+        for file in files:
+            file.write(b"payload")
+            file.flush()
+        for number in range(3000):
+            log.info("%d", number)
+        log.info("large %s", "x" * 100_000)
+    sys.exit(0)
+os.close(writer)
+# It ends when the daemon has.
+os.read(reader, 1)
+""",
+)
+
+PROGRAMS = [*_SENTRY, *_SENTRY_WITHOUT_DSN, *_TRACING, *_FRAMEWORKS, *_FORMATTERS, *KNOWN, *_GREENLETS, _PYTHON_DAEMON]
