@@ -343,6 +343,23 @@ del finalized
     assert {"owned": True} == told(body, "installed")
 
 
+def test_a_handler_whose_descriptor_the_program_closed_writes_to_its_own_file(told):
+    body = """
+configure()
+log.info("first")
+number = logging.root.handlers[0].stream.fileno()
+os.close(number)
+with open("own", "wb") as own:
+    assert own.fileno() == number
+    log.info("second")
+    side.settle()
+tell(log=open("app.log").read().split(), own=open("own").read().split())
+logging.root.handlers[0].stream = open("app.log", "a")
+"""
+    assert {"log": ["first"], "own": ["second"]} == told(body, "stock")
+    assert {"log": ["first", "second"], "own": []} == told(body, "installed")
+
+
 def test_lines_of_parent_and_child_have_no_common_order(run_program):
     body = """
 configure()
