@@ -1,9 +1,9 @@
-"""Writes several records to a plain stream handler with one write.
+"""Writes several records to a stream handler with one flush.
 
 `StreamHandler.emit` writes and flushes each record, and each flush releases the interpreter lock. Under load the writer
-then waits a switch interval (5 ms) for every single record. If a handler uses the stock methods and writes to a real
-text stream, this module joins the lines of a batch and flushes once. It uses the handler's own level, filters,
-formatter, lock, terminator and `handleError`. Every other handler is called record by record.
+then waits a switch interval (5 ms) for every single record. If a handler uses the stock methods, this module flushes
+once for a batch. If its stream is a real text stream, the lines of the batch are one write. It uses the handler's own
+level, filters, formatter, lock, terminator and `handleError`. Every other handler is called record by record.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 import io
 import logging
 import sys
-from types import FunctionType
+from collections.abc import Callable
 from typing import Any, TypeGuard
+
+from ._stock_classes import changed_method, kept_answer
 
 #: Maximum number of records in one write. Chosen: formatting them takes about a millisecond. During this time the
 #: handler's lock is held, and a fork waits.
@@ -22,29 +24,28 @@ BATCH_RECORDS = 256
 #: is written alone.
 BATCH_CHARACTERS = 64 * 1024
 
-
-def _stock(*methods: Any) -> tuple[Any, ...]:
-    # `logspool.install` or other code may have replaced a method before this import.
-    return tuple(method for method in methods if type(method) is FunctionType and method.__globals__ is vars(logging))
+_OUTPUT = ("emit", "handle", "flush", "acquire", "release")
 
 
-_HANDLE = _stock(logging.Handler.handle)
-_FLUSH = _stock(logging.StreamHandler.flush)
-_EMIT = _stock(logging.StreamHandler.emit, logging.FileHandler.emit)
-_CUSTOMISABLE = frozenset(("emit", "handle", "flush", "acquire", "release"))
+@kept_answer
+def _has_stock_output(kind: type) -> bool:
+    base = logging.FileHandler if issubclass(kind, logging.FileHandler) else logging.StreamHandler
+    return changed_method(kind, base, _OUTPUT) is None
+
+
+def is_stock_stream(handler: logging.Handler) -> TypeGuard[logging.StreamHandler[Any]]:
+    """Return whether `handler` does exactly what the stock `StreamHandler` does with a record."""
+    return (
+        isinstance(handler, logging.StreamHandler)
+        and _has_stock_output(type(handler))
+        and handler.stream is not None
+        and handler.__dict__.keys().isdisjoint(_OUTPUT)
+    )
 
 
 def is_plain_stream(handler: logging.Handler) -> TypeGuard[logging.StreamHandler[Any]]:
-    """Return whether `handler` does exactly what the stock `StreamHandler` does with a record."""
-    kind = type(handler)
-    return (
-        isinstance(handler, logging.StreamHandler)
-        and kind.emit in _EMIT
-        and kind.handle in _HANDLE
-        and kind.flush in _FLUSH
-        and type(handler.stream) is io.TextIOWrapper
-        and _CUSTOMISABLE.isdisjoint(handler.__dict__)
-    )
+    """Return whether `handler` is as the stock `StreamHandler`, and its stream a real text stream."""
+    return is_stock_stream(handler) and type(handler.stream) is io.TextIOWrapper
 
 
 def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogRecord]) -> None:
@@ -53,23 +54,12 @@ def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogR
     try:
         pieces: list[tuple[logging.LogRecord, str]] = []
         size = 0
-        make_line, terminator = handler.format, handler.terminator
         for record in records:
-            try:
-                if record.levelno < handler.level:
-                    continue
-                if handler.filters:
-                    verdict = handler.filter(record)
-                    if not verdict:
-                        continue
-                    if isinstance(verdict, logging.LogRecord):
-                        record = verdict
-                line = make_line(record) + terminator
-            except BaseException:
-                report(handler, record)
+            piece = _piece(handler, record)
+            if piece is None:
                 continue
-            pieces.append((record, line))
-            size += len(line)
+            pieces.append(piece)
+            size += len(piece[1])
             if size >= BATCH_CHARACTERS:
                 _write_lines(handler, pieces)
                 pieces, size = [], 0
@@ -77,6 +67,53 @@ def write_joined(handler: logging.StreamHandler[Any], records: list[logging.LogR
             _write_lines(handler, pieces)
     finally:
         handler.release()
+
+
+def write_each(
+    handler: logging.StreamHandler[Any], records: list[logging.LogRecord], goes_on: Callable[[], bool]
+) -> None:
+    """Write each of `records` by a call of the stream's `write`, while `goes_on()`, and flush it once.
+
+    Errors go to `handleError`.
+    """
+    handler.acquire()
+    try:
+        written = []
+        for record in records:
+            piece = _piece(handler, record)
+            if piece is None:
+                continue
+            try:
+                handler.stream.write(piece[1])
+                written.append(record)
+            except BaseException:
+                report(handler, record)
+            if not goes_on():
+                return
+        try:
+            if written:
+                handler.flush()
+        except BaseException:
+            report(handler, *written)
+    finally:
+        handler.release()
+
+
+def _piece(handler: logging.StreamHandler[Any], record: logging.LogRecord) -> tuple[logging.LogRecord, str] | None:
+    """Return the record to write and its line. `None` if the handler does not want it, or after an error."""
+    try:
+        if record.levelno < handler.level:
+            return None
+        if handler.filters:
+            verdict = handler.filter(record)
+            if not verdict:
+                return None
+            if isinstance(verdict, logging.LogRecord):
+                record = verdict
+        return record, handler.format(record) + handler.terminator
+    except BaseException:
+        report(handler, record)
+        return None
 
 
 def report(handler: logging.Handler, *records: logging.LogRecord) -> None:

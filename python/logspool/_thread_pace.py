@@ -30,6 +30,27 @@ SECONDS_FOR_RECORD = 0.004
 LONGEST_PAUSE = 3
 
 
+#: Seconds of one batch of lines. Chosen: a loaded server answers a request in several times as long, so that a batch,
+#: which keeps the interpreter's lock, delays no request for long.
+BATCH_SECONDS = 0.001
+
+
+class BatchSize:
+    """Number of records that a handler of the stock methods gets before its stream is flushed."""
+
+    def __init__(self, most: int) -> None:
+        self.count = 1
+        self._most = most
+
+    def measure(self, began: float, count: int) -> None:
+        """Note that `count` records were written since `began`."""
+        lasted = monotonic() - began
+        if lasted > BATCH_SECONDS:
+            self.count = max(1, int(count * BATCH_SECONDS / lasted))
+        elif count == self.count:
+            self.count = min(2 * count, self._most)
+
+
 class Turn:
     """One turn of the thread: its begin, and the counts of the queue then."""
 

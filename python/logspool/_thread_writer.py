@@ -28,8 +28,8 @@ from typing import Any
 from . import _locks
 from . import _thread_hooks as hooks
 from ._native import is_adopted
-from ._thread_batch import BATCH_RECORDS, is_plain_stream, report, write_joined
-from ._thread_pace import Turn
+from ._thread_batch import BATCH_RECORDS, is_plain_stream, is_stock_stream, report, write_each, write_joined
+from ._thread_pace import BatchSize, Turn
 from ._thread_queue import NEVER, RecordQueue
 from ._thread_record import Entry, restored
 
@@ -114,6 +114,7 @@ class Writer:
         self.closing: deque[None] = deque()
         self.ended = not hooks.add(self)
         self.given_up = _locks.flag()
+        self.batch_size = BatchSize(BATCH_RECORDS)
         self.begin_anew()
 
     def begin_anew(self) -> None:
@@ -376,9 +377,10 @@ class Writer:
             # The handler may fork. In the child, `self.queue` is another queue.
             while queue.thread is me and queue is self.queue and not hooks.forking:
                 handler = self.handler
-                stream = handler if is_plain_stream(handler) else None
-                if stream is not None or is_adopted(handler):
-                    has_worked = self._write_batch(queue, stream)
+                if is_adopted(handler):
+                    has_worked = self._write_batch(queue, None)
+                elif is_plain_stream(handler):
+                    has_worked = self._write_batch(queue, handler)
                 else:
                     has_worked = self._take_turn(queue, me)
                 if has_worked:
@@ -397,11 +399,11 @@ class Writer:
                 queue.leave(me)  # a signal handler may have interrupted the first call
 
     def _take_turn(self, queue: RecordQueue, me: Thread) -> bool:
-        """Hand record by record to the handler for the time of a turn. Returns whether there were any."""
+        """Hand records to the handler for the time of a turn. Returns whether there were any."""
         turn = Turn(queue)
-        while entries := queue.take(1):
+        while entries := self._take(queue):
             self._before_records(queue)
-            self._deliver(self._restored(entries[0]))
+            self._deliver_few(queue, [self._restored(entry) for entry in entries])
             if queue is not self.queue or hooks.forking:
                 return True
             if turn.is_over():
@@ -409,6 +411,25 @@ class Writer:
                     self._pause(queue, turn.pause(queue))
                 return True
         return turn.has_begun(queue)
+
+    def _take(self, queue: RecordQueue) -> list[Entry]:
+        return queue.take(self.batch_size.count if is_stock_stream(self.handler) else 1)
+
+    def _deliver_few(self, queue: RecordQueue, records: list[logging.LogRecord]) -> None:
+        """Hand records to the handler: with one flush if it has the stock methods, otherwise one by one."""
+        handler = self.handler
+        began = monotonic()
+        try:
+            if not is_stock_stream(handler):
+                for record in records:
+                    self._deliver(record)
+                return
+            # The stream may fork. In the child, `self.queue` is another queue.
+            write_each(handler, records, lambda: queue is self.queue)
+        except BaseException:
+            if queue is self.queue:
+                report(handler, *records)
+        self.batch_size.measure(began, len(records))
 
     def _pause(self, queue: RecordQueue, seconds: float) -> None:
         """Let the program run before the next turn. A flush, a fork, the end and a caller that waits end the pause."""

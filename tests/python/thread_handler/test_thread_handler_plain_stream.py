@@ -4,7 +4,7 @@ import logging.handlers
 import os
 
 import pytest
-from thread_handler_support import new_logger
+from thread_handler_support import new_logger, run_python
 
 from logspool._thread_batch import is_plain_stream
 from logspool._thread_handler import ThreadHandler
@@ -81,6 +81,54 @@ def test_other_handlers_and_streams_are_called_record_by_record(tmp_path):
     rotating = logging.handlers.RotatingFileHandler(tmp_path / "rotating", maxBytes=100, backupCount=3)
     assert not is_plain_stream(rotating)
     rotating.close()
+
+
+@pytest.mark.parametrize("installed", [False, True])
+def test_a_stream_of_python_code_gets_each_line_by_a_write_and_is_flushed_for_several(installed):
+    run_python(COUNTING, str(int(installed)))
+
+
+COUNTING = """
+import logging, sys, threading
+import logspool
+
+if sys.argv[1] == "1":
+    logspool.install()
+errors = []
+
+class Noting(logging.StreamHandler):
+    def handleError(self, record):
+        errors.append(record.getMessage())
+
+class Stream:
+    lines, flushed, flushes = [], 0, 0
+
+    def write(self, text):
+        if text == "refused\\n":
+            raise OSError("refused")
+        self.lines.append(text)
+
+    def flush(self):
+        self.flushed = len(self.lines)
+        self.flushes += 1
+
+stream = Stream()
+wrapped = Noting(stream)
+handler = logspool.ThreadHandler(wrapped, queue_size=4000)
+log = logging.getLogger("app")
+log.addHandler(handler)
+with wrapped.lock:
+    for number in range(2000):
+        log.warning("refused" if number == 700 else "%d", *[] if number == 700 else [number])
+assert handler.flush(30)
+assert errors == ["refused"], errors
+assert stream.lines == [f"{number}\\n" for number in range(2000) if number != 700]
+assert stream.flushed == 1999
+# The first batch has one record; then each is larger, unless the machine is busy.
+assert stream.flushes < 2000, stream.flushes
+assert handler.stats().written == 2000
+handler.close()
+"""
 
 
 def test_one_record_that_cannot_be_encoded_does_not_take_others_with_it(tmp_path):
