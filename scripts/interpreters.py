@@ -1,7 +1,7 @@
 """Find the CPython interpreters that the project is built for and tested on.
 
 `LOGSPOOL_PYTHONS` (separated by spaces or commas; paths, commands or versions such as `3.13t`) rules the list.
-Without it every CPython 3.10 to 3.14, free-threaded builds included, is taken from the PATH, from pyenv's folder
+Without it every CPython 3.10 to 3.15, free-threaded builds included, is taken from the PATH, from pyenv's folder
 of versions and from the folders in `LOGSPOOL_PYTHON_DIR` (separated by colons).
 `LOGSPOOL_REQUIRED_PYTHONS` names versions without which the search is a failure.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import terminal
 
-SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t")
+SUPPORTED = ("3.10", "3.11", "3.12", "3.13", "3.13t", "3.14", "3.14t", "3.15", "3.15t")
 
 _PROBE = """
 import json, platform, sys, sysconfig

@@ -44,6 +44,11 @@ _CALLED = {
         "_extract_caret_anchors_from_line_segment",
         "_display_width",
         "_compute_suggestion_error",
+        "_find_incompatible_extension_module",
+        "_format_note",
+        "_get_cross_language_hint",
+        "_wlen",
+        "_zip_display_width",
     ),
     linecache: ("getline", "getlines", "checkcache", "updatecache", "lazycache"),
 }
@@ -55,7 +60,7 @@ _VALUES: tuple[Any, ...] = (str, int, tuple, type(None), GetSetDescriptorType, M
 def is_stock() -> bool:
     """Return whether the functions that make the text of an exception are those of the standard library."""
     # The rules by which native code puts the texts together were compared with these versions.
-    if sys.version_info >= (3, 14):
+    if sys.version_info >= (3, 16):
         return False
     for module, names in _CALLED.items():
         if not all(_is_own(vars(module)[name], module) for name in names if name in vars(module)):
@@ -73,7 +78,10 @@ def is_stock() -> bool:
 def _is_own(function: Any, module: ModuleType) -> bool:
     """Return whether a function, class method or property was defined in the source file of `module`."""
     function = getattr(function, "__func__", None) or getattr(function, "fget", None) or function
-    return type(function) is FunctionType and function.__code__.co_filename == module.__file__
+    if type(function) is not FunctionType:
+        return False
+    # From 3.15 on `linecache` is in the interpreter itself.
+    return function.__code__.co_filename in (module.__file__, f"<frozen {module.__name__}>")
 
 
 def frame_texts(tb: TracebackType) -> list[tuple[str, int | None, Any]]:

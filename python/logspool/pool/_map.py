@@ -34,9 +34,13 @@ def run(
 ) -> Iterator[Any]:
     """Begin a map and return the iterator over its results; see `Pool.map`."""
     _options.check_callable("map", fn)
-    for name, value in (("chunksize", chunksize), ("buffersize", buffersize)):
-        if value is not None and _options.whole(name, value) < 1:
-            raise ValueError(f"{name} is {value}, expected 1 or more")
+    if chunksize is not None and _options.whole("chunksize", chunksize) < 1:
+        raise ValueError(f"chunksize is {chunksize}, expected 1 or more")
+    # The texts begin as those of `concurrent.futures`, whose tests compare them.
+    if buffersize is not None and not isinstance(buffersize, int):
+        raise TypeError(f"buffersize must be an integer or None, not {buffersize!r}")
+    if buffersize is not None and buffersize < 1:
+        raise ValueError(f"buffersize must be None or > 0, not {buffersize}")
     deadline = None if timeout is None else time.monotonic() + _options.seconds("timeout", timeout)
     if buffersize is None:
         chunks = _whole_chunks(iterables, chunksize, pool._max_workers)

@@ -162,9 +162,11 @@ def test_results_do_not_keep_the_pool(pool):
     assert list(results) == [square(number) for number in range(10)]
 
 
-@pytest.mark.parametrize("name", ["chunksize", "buffersize"])
-def test_sizes_below_one_are_refused(pool, name):
-    with pytest.raises(ValueError, match=f"{name} is 0, expected 1 or more"):
+@pytest.mark.parametrize(
+    ("name", "wanted"), [("chunksize", "is 0, expected 1 or more"), ("buffersize", "must be None or > 0, not 0")]
+)
+def test_sizes_below_one_are_refused(pool, name, wanted):
+    with pytest.raises(ValueError, match=f"{name} {wanted}"):
         pool.map(square, [1], **{name: 0})
 
 

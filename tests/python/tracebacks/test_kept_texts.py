@@ -179,15 +179,18 @@ try:
     print(sys.argvv)
 except AttributeError as caught:
     show(caught)
+show(ModuleNotFoundError("No module named 'tkinter'", name="tkinter"))
 """
 
-    first, syntax, odd_notes, *plain, attribute = asked(body)
+    first, syntax, odd_notes, *plain, attribute, module = asked(body)
     assert first == ["frame_texts"]
     assert syntax == ["final_lines"]
     # Notes are shown since 3.11, suggestions are made in Python since 3.12.
     assert odd_notes == (["final_lines"] if sys.version_info >= (3, 11) else [])
     assert plain == [[], [], []]
     assert attribute == (["frame_texts", "final_lines"] if sys.version_info >= (3, 12) else ["frame_texts"])
+    # Since 3.15 the text tells of modules of the standard library that an installation lacks.
+    assert module == (["final_lines"] if sys.version_info >= (3, 15) else [])
 
 
 def test_an_exception_of_a_class_that_changes_how_it_is_read_is_left_to_python(asked):

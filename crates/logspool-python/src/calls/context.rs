@@ -6,9 +6,7 @@
 //! code.
 
 use std::sync::OnceLock;
-#[cfg(not(Py_3_14))]
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use logspool_record::tag;
 use logspool_sys::generation;
@@ -19,9 +17,8 @@ use crate::calls::fields;
 use crate::calls::pieces::Pieces;
 use crate::calls::record_template::{KeptValue, TemplateCopy};
 use crate::interpreter::call_thread::ThreadContext;
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::context_variable;
-#[cfg(not(Py_3_14))]
-use crate::interpreter::dict;
 use crate::interpreter::dict::{DictWalk, NewDict};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
@@ -36,7 +33,7 @@ pub struct Sources {
     /// The context variable that `logspool.bind` sets.
     pub bound_fields: Owned,
     /// The attributes of the module `os`.
-    pub os: Owned,
+    pub os: NumberedDict,
     /// `os.getpid`.
     pub getpid: Owned,
 }
@@ -169,27 +166,20 @@ impl CallContext {
 ///
 /// [`Failure::Stock`] if `os.getpid` is patched.
 fn process_id(sources: &Sources) -> Result<u32, Failure> {
-    #[cfg(not(Py_3_14))]
-    let version = {
-        // SAFETY: `sources` keeps the dict.
-        let version = unsafe { dict::version_at(sources.os.as_ptr()) };
-        if PLAIN_OS.load(Relaxed) == version {
-            return Ok(generation::process_id());
-        }
-        version
-    };
+    let version = sources.os.now();
+    if version == Some(PLAIN_OS.load(Relaxed)) {
+        return Ok(generation::process_id());
+    }
     // SAFETY: the dict of a module and an interned `str`; callers are attached. Only the address is used.
-    let getpid = unsafe { ffi::PyDict_GetItemWithError(sources.os.as_ptr(), names().getpid.as_ptr()) };
+    let getpid = unsafe { ffi::PyDict_GetItemWithError(sources.os.object().as_ptr(), names().getpid.as_ptr()) };
     if getpid != sources.getpid.as_ptr() {
         return Err(Failure::Stock);
     }
-    #[cfg(not(Py_3_14))]
-    PLAIN_OS.store(version, Relaxed);
+    PLAIN_OS.store(version.unwrap_or(0), Relaxed);
     Ok(generation::process_id())
 }
 
-/// The number of the change of the module `os` after which `os.getpid` was found unpatched.
-#[cfg(not(Py_3_14))]
+/// The number of the change of the module `os` after which `os.getpid` was found unpatched. No dict has the number 0.
 static PLAIN_OS: AtomicU64 = AtomicU64::new(0);
 
 /// Sets the fields of `logspool.bind` on a record that is being made. Fields of the call win over them.

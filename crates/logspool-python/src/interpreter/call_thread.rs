@@ -4,7 +4,7 @@
 //! replace functions of `threading`, and a greenlet then shows a number and a name of its own. Their functions are called
 //! in the call, before anything is queued.
 
-#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+#[cfg(not(Py_GIL_DISABLED))]
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-use crate::interpreter::dict;
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -23,7 +22,7 @@ use crate::interpreter::thread;
 /// The objects that stock logging reads at each call, as they were when `install()` was called.
 pub struct ThreadSources {
     /// `threading._active`.
-    pub active_threads: Owned,
+    pub active_threads: NumberedDict,
     /// `threading.current_thread`.
     pub current_thread: Owned,
     /// The property `threading.Thread.name`.
@@ -131,19 +130,15 @@ fn name_of(thread: Object<'_, '_>, sources: &ThreadSources) -> Result<Owned, Fai
 
 /// The object of a thread in `threading._active`.
 fn active_thread(py: Python<'_>, sources: &ThreadSources, ident: u64) -> Result<Option<Owned>, Failure> {
-    let active = sources.active_threads.as_ptr();
-    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+    let active = sources.active_threads.object().as_ptr();
+    #[cfg(not(Py_GIL_DISABLED))]
+    if let Ok((seen, thread)) = FOUND_THREAD.try_with(Cell::get)
+        && sources.active_threads.now() == Some(seen)
     {
-        // SAFETY: `sources` keeps the dict.
-        let version = unsafe { dict::version_at(active) };
-        if let Ok((seen, thread)) = FOUND_THREAD.try_with(Cell::get)
-            && seen == version
-        {
-            // SAFETY: the dict has not changed since the thread was found in it, so it keeps the object alive.
-            return Ok(
-                unsafe { Borrowed::from_ptr_or_opt(py, thread as *mut ffi::PyObject) }.map(|found| Owned::of(&found))
-            );
-        }
+        // SAFETY: the dict has not changed since the thread was found in it, so it keeps the object alive.
+        return Ok(
+            unsafe { Borrowed::from_ptr_or_opt(py, thread as *mut ffi::PyObject) }.map(|found| Owned::of(&found))
+        );
     }
     // SAFETY: the token shows that the thread is attached. `_active` is an exact dict with int keys. The borrowed
     // reference that the lookup returns becomes an owned one before any Python code runs.
@@ -152,16 +147,14 @@ fn active_thread(py: Python<'_>, sources: &ThreadSources, ident: u64) -> Result<
         let thread = ffi::PyDict_GetItemWithError(active, key.as_ptr());
         Borrowed::from_ptr_or_opt(py, thread).map(|thread| Owned::of(&thread))
     };
-    #[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
-    if let Some(thread) = &thread {
-        // SAFETY: `sources` keeps the dict.
-        let version = unsafe { dict::version_at(active) };
+    #[cfg(not(Py_GIL_DISABLED))]
+    if let (Some(thread), Some(version)) = (&thread, sources.active_threads.now()) {
         let _ = FOUND_THREAD.try_with(|found| found.set((version, thread.as_ptr() as usize)));
     }
     Ok(thread)
 }
 
-#[cfg(not(any(Py_3_14, Py_GIL_DISABLED)))]
+#[cfg(not(Py_GIL_DISABLED))]
 thread_local! {
     /// The object of this thread, as an address, and the number of the change of `threading._active` after which it was
     /// found there. No dict has the number 0.

@@ -172,17 +172,17 @@ pub fn state_offset() -> usize {
     return std::mem::offset_of!(DictHead, ma_used);
 }
 
-/// The number of the last change of the dict at an address.
+/// Where a dict has the number of its last change. Read it atomically: on free-threaded builds another thread may be
+/// storing it.
 ///
 /// # Safety
 ///
 /// `dict` is a live dict.
 #[cfg(not(Py_3_14))]
 #[inline(always)]
-pub unsafe fn version_at(dict: *mut ffi::PyObject) -> u64 {
-    // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13. The number is read atomically because
-    // another thread may be storing it on free-threaded builds.
-    unsafe { (*(&raw const (*dict.cast::<DictHead>()).ma_version_tag).cast::<AtomicU64>()).load(Relaxed) }
+pub unsafe fn version_place(dict: *mut ffi::PyObject) -> *mut AtomicU64 {
+    // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13.
+    unsafe { (&raw mut (*dict.cast::<DictHead>()).ma_version_tag).cast() }
 }
 
 /// The number of a dict's last change; `None` from CPython 3.14 on, where a dict has none.
@@ -190,7 +190,7 @@ pub unsafe fn version_at(dict: *mut ffi::PyObject) -> u64 {
 pub fn version(dict: Object<'_, '_>) -> Option<u64> {
     #[cfg(not(Py_3_14))]
     // SAFETY: a live object of an attached thread, which callers know to be a dict.
-    return Some(unsafe { version_at(dict.as_ptr()) });
+    return Some(unsafe { (*version_place(dict.as_ptr())).load(Relaxed) });
     #[cfg(Py_3_14)]
     {
         let _ = dict;

@@ -1,9 +1,11 @@
 //! Finds the code object and the instruction that called the running native function.
 //!
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). Making a frame object takes 30-60 ns, and the interpreter's own
-//! frame record already holds the key of a call site. The layout of that record is private and differs between
-//! versions. So this module compares it with the public functions once, at import ([`self_check`]). If the two
-//! disagree, the public functions are used.
+//! frame record already holds the key of a call site. The layout of that record differs between versions
+//! ([`frame_layout`]). So this module compares it with the public functions once, at import ([`self_check`]). If the
+//! two disagree, the public functions are used.
+//!
+//! [`frame_layout`]: crate::interpreter::frame_layout
 
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -11,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
+#[cfg(Py_3_11)]
+use crate::interpreter::frame_layout;
 use crate::interpreter::object::{self, Owned};
 
 /// A code object, and the key of the calling instruction in it. Both are borrowed from a frame that runs or is held for
@@ -93,35 +97,11 @@ impl Frame {
 /// import.
 static USE_PRIVATE_LAYOUT: AtomicBool = AtomicBool::new(false);
 
-#[cfg(any(Py_3_11, Py_3_12, Py_3_13))]
-mod layout {
-    //! Offsets in bytes, taken from `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`.
-    #[cfg(not(Py_3_12))]
-    pub const CFRAME: Option<(usize, usize)> = Some((56, 8));
-    #[cfg(all(Py_3_12, not(Py_3_13)))]
-    pub const CFRAME: Option<(usize, usize)> = Some((56, 0));
-    #[cfg(Py_3_13)]
-    pub const CFRAME: Option<(usize, usize)> = None;
-    /// Offset of `tstate->current_frame` on versions without `cframe`.
-    pub const CURRENT_FRAME: usize = 72;
-    #[cfg(not(Py_3_12))]
-    pub const CODE: usize = 32;
-    #[cfg(Py_3_12)]
-    pub const CODE: usize = 0;
-    pub const INSTRUCTION: usize = 56;
-    #[cfg(not(Py_3_12))]
-    pub const OWNER: usize = 69;
-    #[cfg(Py_3_12)]
-    pub const OWNER: usize = 70;
-    /// The value of `FRAME_OWNED_BY_CSTACK`: an entry frame without a code object.
-    pub const OWNED_BY_C_STACK: u8 = 3;
-}
-
 /// The Python code that called the running native function; `None` if there is no Python frame. That Python code keeps
 /// running until the native function returns, and the token does not outlive the native function.
 #[inline(always)]
 pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
-    #[cfg(all(Py_3_11, not(Py_3_14)))]
+    #[cfg(Py_3_11)]
     if USE_PRIVATE_LAYOUT.load(Relaxed) {
         // SAFETY: `self_check` has confirmed the layout.
         return unsafe { direct(py) };
@@ -131,32 +111,28 @@ pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
 
 /// # Safety
 ///
-/// The frames of this interpreter have the layout of [`layout`], as [`self_check`] confirms. When `self_check` itself
-/// calls this function, the result may be wrong, and is only compared with the result of [`public`].
-#[cfg(all(Py_3_11, not(Py_3_14)))]
+/// The frames of this interpreter have the layout of [`frame_layout`], as [`self_check`] confirms. When `self_check`
+/// itself calls this function, the result may be wrong, and is only compared with the result of [`public`].
+///
+/// [`frame_layout`]: crate::interpreter::frame_layout
+#[cfg(Py_3_11)]
 #[inline(always)]
 unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
-    use layout::{CFRAME, CODE, CURRENT_FRAME, INSTRUCTION, OWNED_BY_C_STACK, OWNER};
+    use frame_layout::{CODE_BITS, OWNED_BY_INTERPRETER, layout, top_frame};
+    let layout = layout();
     // SAFETY: the offsets were compared with the public functions at import. The thread state and its top frame are
     // live, because this native function runs on top of them.
     unsafe {
-        let state = ffi::PyThreadState_Get().cast::<u8>();
-        let frame: *const u8 = match CFRAME {
-            Some((cframe, current)) => {
-                let cframe: *const u8 = state.add(cframe).cast::<*const u8>().read();
-                cframe.add(current).cast::<*const u8>().read()
-            }
-            None => state.add(CURRENT_FRAME).cast::<*const u8>().read(),
-        };
+        let frame = top_frame(ffi::PyThreadState_Get().cast());
         if frame.is_null() {
             return None;
         }
-        if frame.add(OWNER).read() == OWNED_BY_C_STACK {
+        if frame.add(layout.owner).read() >= OWNED_BY_INTERPRETER {
             return public(py);
         }
-        let code = frame.add(CODE).cast::<*mut PyObject>().read();
-        let instruction = frame.add(INSTRUCTION).cast::<*const u8>().read();
-        Some(Caller { code, key: instruction as isize - code as isize, _frame: PhantomData })
+        let code = frame.add(layout.code).cast::<usize>().read() & CODE_BITS;
+        let instruction = frame.add(layout.instruction).cast::<usize>().read();
+        Some(Caller { code: code as *mut PyObject, key: instruction as isize - code as isize, _frame: PhantomData })
     }
 }
 
@@ -219,8 +195,11 @@ struct Frame310 {
 /// Compares the private layout with the public functions. Python code calls this at import, several times and from
 /// different lines.
 pub fn self_check(py: Python<'_>) -> bool {
-    #[cfg(all(Py_3_11, not(Py_3_14)))]
+    #[cfg(Py_3_11)]
     {
+        if !frame_layout::is_known() {
+            return false;
+        }
         let Some(public) = public(py) else { return false };
         // SAFETY: every read is of memory that exists in each version, because the structs are larger than the largest
         // offset. A wrong layout yields wrong numbers, which the comparison detects.
@@ -233,7 +212,7 @@ pub fn self_check(py: Python<'_>) -> bool {
         let offset = direct.key - (-1 - public.key);
         (16..=512).contains(&offset)
     }
-    #[cfg(not(all(Py_3_11, not(Py_3_14))))]
+    #[cfg(not(Py_3_11))]
     {
         let _ = py;
         false

@@ -1,14 +1,12 @@
 //! Finds modules that only some programs import, and the asyncio loop that runs in the calling thread.
 
 use std::sync::OnceLock;
-#[cfg(not(Py_3_14))]
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-#[cfg(not(Py_3_14))]
-use crate::interpreter::dict;
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::failure::{self, Failure};
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
@@ -17,7 +15,7 @@ use crate::interpreter::object::{self, Owned};
 /// `sys.modules`, and the names of two modules in it.
 pub struct Modules {
     /// `sys.modules`.
-    pub modules: Owned,
+    pub modules: NumberedDict,
     /// `"multiprocessing"`.
     pub multiprocessing: Owned,
     /// `"asyncio"`.
@@ -40,36 +38,29 @@ pub enum Loaded {
     Asyncio,
 }
 
-/// For each module the number of the change of `sys.modules` after which it was found missing.
-#[cfg(not(Py_3_14))]
+/// For each module the number of the change of `sys.modules` after which it was found missing. No dict has the number 0.
 static MISSING: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Returns the module, if the program has imported it.
 pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
     let known = MODULES.get()?;
-    #[cfg(not(Py_3_14))]
-    let version = {
-        // SAFETY: `known` keeps the dict.
-        let version = unsafe { dict::version_at(known.modules.as_ptr()) };
-        if MISSING[which as usize].load(Relaxed) == version {
-            return None;
-        }
-        version
-    };
+    let version = known.modules.now();
+    if version == Some(MISSING[which as usize].load(Relaxed)) {
+        return None;
+    }
     let name = match which {
         Loaded::Multiprocessing => &known.multiprocessing,
         Loaded::Asyncio => &known.asyncio,
     };
     // SAFETY: `sys.modules` is a dict. The borrowed module becomes an own reference before any Python code runs.
     let module = unsafe {
-        let module = ffi::PyDict_GetItemWithError(known.modules.as_ptr(), name.as_ptr());
+        let module = ffi::PyDict_GetItemWithError(known.modules.object().as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, module).map(|module| Owned::of(&module))
     };
     let module = module.filter(|module| !module.bind(py).is_none());
     if module.is_none() {
         object::clear_error(py);
-        #[cfg(not(Py_3_14))]
-        MISSING[which as usize].store(version, Relaxed);
+        MISSING[which as usize].store(version.unwrap_or(0), Relaxed);
     }
     module
 }

@@ -11,10 +11,10 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
 use crate::calls::format_time::TimeFunctions;
 use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::object::Owned;
 use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
-use crate::plans::environment::WatchableDict;
 use crate::plans::{adoption, sink_options, table, text_stream};
 
 /// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
@@ -62,17 +62,17 @@ pub fn connect(
     });
     let os = py.import("os")?;
     call_thread::set_sources(call_thread::ThreadSources {
-        active_threads: Owned::of(active_threads),
+        active_threads: NumberedDict::of(active_threads),
         current_thread: Owned::of(current_thread),
         thread_name: Owned::of(&thread_class.getattr("name")?),
     });
     context::set_sources(context::Sources {
         bound_fields: Owned::of(bound_fields),
-        os: Owned::of(&os.dict()),
+        os: NumberedDict::of(&os.dict()),
         getpid: Owned::of(&os.getattr("getpid")?),
     });
     running_loop::set_modules(running_loop::Modules {
-        modules: Owned::of(modules),
+        modules: NumberedDict::of(modules),
         multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
         asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
     });
@@ -121,8 +121,8 @@ pub fn set_traceback(
         final_lines: Owned::of(final_lines),
         final_line: Owned::of(final_line),
         classes,
-        traceback: WatchableDict::of(traceback),
-        linecache: WatchableDict::of(linecache),
+        traceback: NumberedDict::of(traceback),
+        linecache: NumberedDict::of(linecache),
         sys: Owned::of(sys),
         expected: expected
             .iter()

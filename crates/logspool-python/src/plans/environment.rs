@@ -1,10 +1,9 @@
 //! Watches the module globals that stock logging reads at every call, and detects changes made after the plans.
 //!
 //! Pipeline stage: *capture*, part of the check before the native path (see ARCHITECTURE.md). Users and freezegun
-//! assign `logging._srcfile`, `time.time` and similar globals without any setter. CPython 3.10-3.13 numbers each change
-//! of a dict (`ma_version_tag`; checked per version in `tests/python`), so the check is one comparison per dict. Only
-//! after the number of a dict has changed are its watched values compared. From 3.14 on dicts have no such number.
-//! There each check looks up all watched values, including every value of a dict that is watched as a whole.
+//! assign `logging._srcfile`, `time.time` and similar globals without any setter. Changes of a dict are numbered
+//! (`change_number.rs`), so the check is one comparison per dict. Only after the number of a dict has changed are its
+//! watched values compared. Where a dict has no number, each check looks up all watched values.
 //!
 //! time-machine replaces the C code of `time.time` and leaves the object. So the code of each watched builtin function
 //! is compared, too.
@@ -14,17 +13,16 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, OnceLock};
 
 use logspool::pipeline;
 use logspool_sys::published::{Counted, Published};
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-#[cfg(not(Py_3_14))]
-use crate::interpreter::dict;
+use crate::interpreter::change_number::ChangeNumber;
 use crate::interpreter::native_code::WatchedFunction;
 use crate::interpreter::object::{self, Object, Owned};
 
@@ -93,17 +91,32 @@ pub fn stop_pushes() {
 /// Maximum number of watched dicts: `logging`, `time`, `threading`, `_levelToName`, and two spare ones.
 const MAX_DICTS: usize = 6;
 
+/// Where the number of a watched dict is, and the number at the last comparison.
 struct DictSlot {
-    dict: AtomicPtr<PyObject>,
-    version: AtomicU64,
+    place: AtomicPtr<AtomicU64>,
+    seen: AtomicU64,
+}
+
+impl DictSlot {
+    #[inline(always)]
+    fn is_same(&self) -> bool {
+        // SAFETY: a slot in use has the place of a static, or of a dict that `WATCHED` keeps alive.
+        unsafe { (*self.place.load(Relaxed)).load(Relaxed) == self.seen.load(Relaxed) }
+    }
 }
 
 static SLOTS: [DictSlot; MAX_DICTS] =
-    [const { DictSlot { dict: AtomicPtr::new(std::ptr::null_mut()), version: AtomicU64::new(0) } }; MAX_DICTS];
+    [const { DictSlot { place: AtomicPtr::new((&raw const NO_NUMBER).cast_mut()), seen: AtomicU64::new(u64::MAX) } };
+        MAX_DICTS];
 static USED: AtomicUsize = AtomicUsize::new(0);
+/// The number of dicts whose changes are not numbered: never one that was seen.
+static NO_NUMBER: AtomicU64 = AtomicU64::new(0);
+/// True if a watched dict has no number.
+static HAS_UNNUMBERED: AtomicBool = AtomicBool::new(false);
 
 struct WatchedDict {
     dict: WatchableDict,
+    number: Option<ChangeNumber>,
     what: WatchedContent,
 }
 
@@ -218,18 +231,13 @@ fn clock_holds() -> bool {
 
 static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 
-/// The number of the dict's last change.
-#[cfg(not(Py_3_14))]
-#[inline(always)]
-pub fn dict_version(dict: &WatchableDict) -> u64 {
-    // SAFETY: a dict that is kept alive by its reference.
-    unsafe { dict::version_at(dict.0.as_ptr()) }
-}
-
 /// Starts to watch `names` in `dict`. If `names` is `None`, watches all entries whose keys are numbers.
 pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let py = dict.py();
     let held = WatchableDict::of(dict);
+    // Before the values: a later change then shows.
+    let number = ChangeNumber::of(dict);
+    let seen = number.map(ChangeNumber::now);
     let what = match names {
         Some(names) => {
             WatchedContent::Names(names.iter().map(|name| (Owned::of(name), value_in(py, &held, name))).collect())
@@ -239,16 +247,18 @@ pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
     assert!(index < MAX_DICTS, "more dicts are watched than there are slots");
-    SLOTS[index].dict.store(dict.as_ptr(), Relaxed);
-    #[cfg(not(Py_3_14))]
-    SLOTS[index].version.store(dict_version(&held), Relaxed);
-    watched.push(WatchedDict { dict: held, what });
+    let place = number.map_or((&raw const NO_NUMBER).cast_mut(), ChangeNumber::place);
+    SLOTS[index].place.store(place, Relaxed);
+    SLOTS[index].seen.store(seen.unwrap_or(u64::MAX), Relaxed);
+    HAS_UNNUMBERED.fetch_or(number.is_none(), Relaxed);
+    watched.push(WatchedDict { dict: held, number, what });
     USED.store(watched.len(), Relaxed);
 }
 
 /// Stops watching everything.
 pub fn forget_all() {
     USED.store(0, Relaxed);
+    HAS_UNNUMBERED.store(false, Relaxed);
     let gone = std::mem::take(&mut *WATCHED.lock().expect("no panic happens while it is held"));
     drop(gone);
     make_all_stale();
@@ -272,27 +282,22 @@ pub fn is_unchanged(py: Python<'_>) -> bool {
     if !clock_holds() {
         return false;
     }
-    #[cfg(not(Py_3_14))]
-    {
-        let _ = py;
-        let used = USED.load(Relaxed).min(MAX_DICTS);
-        // SAFETY: a slot in use holds a dict that `WATCHED` keeps alive.
-        SLOTS[..used]
-            .iter()
-            .all(|slot| unsafe { dict::version_at(slot.dict.load(Relaxed)) } == slot.version.load(Relaxed))
-    }
-    #[cfg(Py_3_14)]
-    {
-        let Ok(watched) = WATCHED.try_lock() else { return false };
-        watched.iter().all(|entry| match &entry.what {
-            WatchedContent::Names(names) => names.iter().all(|(name, old)| {
-                // SAFETY: dict, name and value are kept alive by the entry; only addresses are compared.
-                let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.0.as_ptr(), name.as_ptr()) };
-                now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
-            }),
-            WatchedContent::All(items) => items.hold(py, &entry.dict),
-        })
-    }
+    let used = USED.load(Relaxed).min(MAX_DICTS);
+    SLOTS[..used].iter().all(DictSlot::is_same) || (HAS_UNNUMBERED.load(Relaxed) && all_values_hold(py))
+}
+
+/// True if each watched value is the recorded one.
+#[cold]
+fn all_values_hold(py: Python<'_>) -> bool {
+    let Ok(watched) = WATCHED.try_lock() else { return false };
+    watched.iter().all(|entry| match &entry.what {
+        WatchedContent::Names(names) => names.iter().all(|(name, old)| {
+            // SAFETY: dict, name and value are kept alive by the entry; only addresses are compared.
+            let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.0.as_ptr(), name.as_ptr()) };
+            now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
+        }),
+        WatchedContent::All(items) => items.hold(py, &entry.dict),
+    })
 }
 
 /// Calls [`refresh`] if a watched dict has changed since then.
@@ -313,16 +318,12 @@ pub fn refresh(py: Python<'_>) {
     // `try_lock`, because this call may be nested: a finalizer that logs can run during the comparison of an outer
     // call. The nested call leaves the comparison to the outer one.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
-    for (index, WatchedDict { dict, what }) in watched.iter_mut().enumerate() {
-        #[cfg(not(Py_3_14))]
+    for (slot, WatchedDict { dict, number, what }) in SLOTS.iter().zip(watched.iter_mut()) {
+        if let Some(now) = number.map(ChangeNumber::now)
+            && slot.seen.swap(now, Relaxed) == now
         {
-            let version = dict_version(dict);
-            if SLOTS[index].version.swap(version, Relaxed) == version {
-                continue;
-            }
+            continue;
         }
-        #[cfg(Py_3_14)]
-        let _ = index;
         match what {
             WatchedContent::All(items) => {
                 if !items.hold(py, dict) {

@@ -17,6 +17,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
+use crate::interpreter::dict;
 use crate::interpreter::object::{self, Object, Owned, WeakReference};
 use crate::plans::class_version::ClassVersion;
 use crate::plans::environment::{self, IdValidity, WatchableDict};
@@ -311,9 +312,9 @@ impl Plan {
             return LevelState::Off;
         }
         let Some(cache) = &self.level_cache else { return LevelState::Ask };
-        #[cfg(not(Py_3_14))]
-        {
-            let version = environment::dict_version(cache);
+        let py = level.py();
+        let version = dict::version(cache.object().bind(py));
+        if let Some(version) = version {
             if self.gates_version.load(Relaxed) == version {
                 match self.gates.get(gate).map_or(-1, |known| known.load(Relaxed)) {
                     1 => return LevelState::On,
@@ -338,12 +339,13 @@ impl Plan {
             LevelState::Off
         } else {
             if found.is_null() {
-                object::clear_error(level.py());
+                object::clear_error(py);
             }
             return LevelState::Ask;
         };
-        #[cfg(not(Py_3_14))]
-        if let Some(known) = self.gates.get(gate) {
+        if version.is_some()
+            && let Some(known) = self.gates.get(gate)
+        {
             known.store((answer == LevelState::On) as i8, Relaxed);
         }
         answer

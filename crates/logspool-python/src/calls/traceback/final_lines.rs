@@ -2,7 +2,9 @@
 
 #[cfg(Py_3_11)]
 use pyo3::exceptions::PyBaseExceptionGroup;
-use pyo3::exceptions::{PyAttributeError, PyBaseException, PyImportError, PyNameError, PySyntaxError};
+use pyo3::exceptions::{
+    PyAttributeError, PyBaseException, PyImportError, PyModuleNotFoundError, PyNameError, PySyntaxError,
+};
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyListMethods, PyType};
@@ -102,6 +104,8 @@ fn is_special(exception: Object<'_, '_>) -> bool {
         is_a(exception, &py.get_type::<PyNameError>()) || is_a(exception, &py.get_type::<PyAttributeError>());
     has_name && may_have(exception, &names.name)
         || is_a(exception, &py.get_type::<PyImportError>()) && may_have(exception, &names.name_from)
+        // Since 3.15 the text depends on the names of the standard library's modules.
+        || cfg!(Py_3_15) && is_a(exception, &py.get_type::<PyModuleNotFoundError>())
 }
 
 /// True if an attribute, which is a member of a built-in class, is not None, or could run Python code.

@@ -9,13 +9,13 @@ use logspool_record::traceback::OriginMessages;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::dict;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::names::names;
 use crate::interpreter::object::{Object, Owned};
 use crate::plans::class_version::ClassVersion;
-use crate::plans::environment::WatchableDict;
 
 /// The functions of `_traceback.py`, and the objects of the standard library that stock logging uses for the text of an
 /// exception.
@@ -31,9 +31,9 @@ pub struct TracebackFunctions {
     /// The classes of `traceback` that make the text.
     pub classes: Vec<Py<PyType>>,
     /// The globals of `traceback`.
-    pub traceback: WatchableDict,
+    pub traceback: NumberedDict,
     /// The globals of `linecache`.
-    pub linecache: WatchableDict,
+    pub linecache: NumberedDict,
     /// The attributes of `sys`.
     pub sys: Owned,
     /// Dicts, names, and the values that the names must have.
@@ -56,7 +56,8 @@ pub fn set_traceback_functions(functions: TracebackFunctions) {
 /// The result of `is_stock`, and the state of the modules and classes when it was called.
 struct TracebackVerdict {
     is_stock: bool,
-    versions: [u64; 2],
+    /// `None` if the changes of a module are not numbered.
+    versions: Option<[u64; 2]>,
     classes: Vec<ClassVersion>,
 }
 
@@ -99,6 +100,7 @@ impl TracebackFunctions {
         // The lock is only tried: a forked child may find it locked for ever.
         let known = VERDICT.try_read().ok().and_then(|verdict| verdict.clone());
         if let Some(known) = known
+            && known.versions.is_some()
             && known.versions == self.versions()
             && known.classes.iter().all(ClassVersion::holds)
         {
@@ -107,16 +109,8 @@ impl TracebackFunctions {
         self.examine(py)
     }
 
-    #[cfg(not(Py_3_14))]
-    fn versions(&self) -> [u64; 2] {
-        use crate::plans::environment::dict_version;
-        [dict_version(&self.traceback), dict_version(&self.linecache)]
-    }
-
-    /// From 3.14 on dicts have no version, and `is_stock` always returns false.
-    #[cfg(Py_3_14)]
-    fn versions(&self) -> [u64; 2] {
-        [0; 2]
+    fn versions(&self) -> Option<[u64; 2]> {
+        Some([self.traceback.now()?, self.linecache.now()?])
     }
 
     #[cold]

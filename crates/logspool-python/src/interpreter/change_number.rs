@@ -1,0 +1,160 @@
+//! Numbers the changes of a dict, so that a call sees by one comparison that nothing in it has changed.
+//!
+//! CPython 3.10 to 3.13 keeps such a number in each dict (`ma_version_tag` of PEP 509; checked per version in
+//! `tests/python`). From 3.14 on it has none. There its public dict watchers tell of each change before it is made, and
+//! the numbers are kept here. Free-threaded builds from 3.14 on get no number: another thread could read the number
+//! between the notice and the change.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::interpreter::object::Owned;
+
+/// Where the number of a dict's last change is. It is valid as long as the dict lives.
+#[derive(Clone, Copy)]
+pub struct ChangeNumber(NonNull<AtomicU64>);
+
+// SAFETY: the number is an atomic in static memory or in a dict, which holders of the number keep alive.
+unsafe impl Send for ChangeNumber {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for ChangeNumber {}
+
+impl ChangeNumber {
+    /// The number of a dict. `None` if this interpreter tells no changes of it.
+    pub fn of(dict: &Bound<'_, PyDict>) -> Option<Self> {
+        kind::place(dict).map(Self)
+    }
+
+    /// The address of the number.
+    pub fn place(self) -> *mut AtomicU64 {
+        self.0.as_ptr()
+    }
+
+    /// The current number. It is never 0.
+    #[inline(always)]
+    pub fn now(self) -> u64 {
+        // SAFETY: holders keep the dict alive.
+        unsafe { self.0.as_ref() }.load(Relaxed)
+    }
+}
+
+/// A dict, and the number of its last change.
+pub struct NumberedDict {
+    dict: Owned,
+    number: Option<ChangeNumber>,
+}
+
+impl NumberedDict {
+    /// Takes a reference to a dict.
+    pub fn of(dict: &Bound<'_, PyDict>) -> Self {
+        Self { dict: Owned::of(dict), number: ChangeNumber::of(dict) }
+    }
+
+    /// The dict, as an object.
+    pub fn object(&self) -> &Owned {
+        &self.dict
+    }
+
+    /// The current number; `None` if this interpreter tells no changes of the dict.
+    #[inline(always)]
+    pub fn now(&self) -> Option<u64> {
+        self.number.map(ChangeNumber::now)
+    }
+}
+
+#[cfg(not(Py_3_14))]
+mod kind {
+    use super::{AtomicU64, Bound, NonNull, PyDict};
+    use crate::interpreter::dict;
+
+    /// The number that CPython keeps in the dict.
+    pub fn place(dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
+        // SAFETY: a live dict.
+        NonNull::new(unsafe { dict::version_place(dict.as_ptr()) })
+    }
+}
+
+#[cfg(all(Py_3_14, Py_GIL_DISABLED))]
+mod kind {
+    use super::{AtomicU64, Bound, NonNull, PyDict};
+
+    pub fn place(_dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
+        None
+    }
+}
+
+#[cfg(all(Py_3_14, not(Py_GIL_DISABLED)))]
+mod kind {
+    use std::ffi::c_int;
+    use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+
+    use pyo3::ffi::PyObject;
+    use pyo3::prelude::*;
+
+    use super::{AtomicU64, NonNull, PyDict};
+    use crate::interpreter::object;
+
+    type Watcher = unsafe extern "C" fn(c_int, *mut PyObject, *mut PyObject, *mut PyObject) -> c_int;
+
+    unsafe extern "C" {
+        fn PyDict_AddWatcher(watcher: Watcher) -> c_int;
+        fn PyDict_Watch(watcher: c_int, dict: *mut PyObject) -> c_int;
+    }
+
+    /// Maximum number of dicts: those of `environment`, and five of other modules.
+    const MAX_DICTS: usize = 16;
+
+    struct Numbered {
+        dict: AtomicPtr<PyObject>,
+        changes: AtomicU64,
+    }
+
+    /// Written by attached threads only; a program has few of these dicts, so they are found by a walk.
+    static NUMBERED: [Numbered; MAX_DICTS] =
+        [const { Numbered { dict: AtomicPtr::new(std::ptr::null_mut()), changes: AtomicU64::new(1) } }; MAX_DICTS];
+    static USED: AtomicUsize = AtomicUsize::new(0);
+    /// The watcher; -1 before there is one.
+    static WATCHER: AtomicI32 = AtomicI32::new(-1);
+
+    /// The number that is kept here. The dict lives for ever from then on.
+    pub fn place(dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
+        let used = USED.load(Relaxed);
+        let same = |slot: &&Numbered| slot.dict.load(Relaxed) == dict.as_ptr();
+        if let Some(known) = NUMBERED[..used].iter().find(same) {
+            return Some(NonNull::from(&known.changes));
+        }
+        let slot = NUMBERED.get(used)?;
+        // SAFETY: a live dict of an attached thread. Both functions set an exception if they fail.
+        let watches = unsafe {
+            if WATCHER.load(Relaxed) < 0 {
+                WATCHER.store(PyDict_AddWatcher(note_change), Relaxed);
+            }
+            WATCHER.load(Relaxed) >= 0 && PyDict_Watch(WATCHER.load(Relaxed), dict.as_ptr()) == 0
+        };
+        if !watches {
+            object::clear_error(dict.py());
+            return None;
+        }
+        // Never released: its address stays in the table.
+        slot.dict.store(dict.clone().into_ptr(), Relaxed);
+        USED.store(used + 1, Relaxed);
+        Some(NonNull::from(&slot.changes))
+    }
+
+    /// Counts a change of a dict. CPython calls it before the change, and only attached threads read the number.
+    unsafe extern "C" fn note_change(
+        _event: c_int,
+        dict: *mut PyObject,
+        _key: *mut PyObject,
+        _value: *mut PyObject,
+    ) -> c_int {
+        let used = USED.load(Relaxed).min(MAX_DICTS);
+        if let Some(slot) = NUMBERED[..used].iter().find(|slot| slot.dict.load(Relaxed) == dict) {
+            slot.changes.fetch_add(1, Relaxed);
+        }
+        0
+    }
+}

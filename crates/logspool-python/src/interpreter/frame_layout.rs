@@ -1,0 +1,147 @@
+//! Where CPython's frame record has what a call needs, as offsets in bytes.
+//!
+//! From 3.14 on the offsets are those that the interpreter publishes for debuggers: `_Py_DebugOffsets`, the first field
+//! of `_PyRuntime` (`Include/internal/pycore_debug_offsets.h`). For 3.11 to 3.13 they are taken from
+//! `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`. `frame.rs` compares them with public functions.
+
+/// The offsets in a frame record.
+#[derive(Clone, Copy)]
+pub struct FrameLayout {
+    /// The code object.
+    pub code: usize,
+    /// The address of the current instruction.
+    pub instruction: usize,
+    /// The byte that says what owns the record.
+    pub owner: usize,
+}
+
+/// This owner and those above it have frames without a code object.
+pub const OWNED_BY_INTERPRETER: u8 = 3;
+
+pub use kind::{CODE_BITS, is_known, layout, top_frame};
+
+#[cfg(not(Py_3_14))]
+mod kind {
+    use super::FrameLayout;
+
+    /// The bits of the word of the code object that are its address.
+    pub const CODE_BITS: usize = !0;
+
+    #[cfg(not(Py_3_12))]
+    const LAYOUT: FrameLayout = FrameLayout { code: 32, instruction: 56, owner: 69 };
+    #[cfg(Py_3_12)]
+    const LAYOUT: FrameLayout = FrameLayout { code: 0, instruction: 56, owner: 70 };
+
+    /// True if the layout can be tried.
+    pub fn is_known() -> bool {
+        true
+    }
+
+    /// The offsets in a frame record.
+    #[inline(always)]
+    pub fn layout() -> FrameLayout {
+        LAYOUT
+    }
+
+    /// The frame record that a thread runs.
+    ///
+    /// # Safety
+    ///
+    /// `state` is the calling thread's state.
+    #[inline(always)]
+    pub unsafe fn top_frame(state: *const u8) -> *const u8 {
+        /// Offset of `cframe` in the thread's state, and of the current frame in what it points to.
+        #[cfg(not(Py_3_13))]
+        const CFRAME: (usize, usize) = if cfg!(Py_3_12) { (56, 0) } else { (56, 8) };
+        // SAFETY: the fields of a live thread's state.
+        unsafe {
+            #[cfg(not(Py_3_13))]
+            return state.add(CFRAME.0).cast::<*const u8>().read().add(CFRAME.1).cast::<*const u8>().read();
+            #[cfg(Py_3_13)]
+            return state.add(72).cast::<*const u8>().read();
+        }
+    }
+}
+
+#[cfg(Py_3_14)]
+mod kind {
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use super::FrameLayout;
+
+    /// The two lowest bits are tags of `_PyStackRef`.
+    pub const CODE_BITS: usize = !3;
+
+    /// Number of words of `_Py_DebugOffsets` that are read.
+    const WORDS: usize = 45;
+
+    unsafe extern "C" {
+        static _PyRuntime: [u64; WORDS];
+    }
+
+    /// Indices of words in `_Py_DebugOffsets`.
+    struct Indices {
+        thread_state_size: usize,
+        current_frame: usize,
+        frame_size: usize,
+        code: usize,
+        instruction: usize,
+        owner: usize,
+    }
+
+    static CURRENT_FRAME: AtomicUsize = AtomicUsize::new(0);
+    static CODE: AtomicUsize = AtomicUsize::new(0);
+    static INSTRUCTION: AtomicUsize = AtomicUsize::new(0);
+    static OWNER: AtomicUsize = AtomicUsize::new(0);
+
+    /// Reads the offsets. True if this version of CPython publishes them in a way that is known, and they are within
+    /// their structs.
+    pub fn is_known() -> bool {
+        // SAFETY: the interpreter's own static, which is far larger. These words never change.
+        let words: [u64; WORDS] = unsafe { (&raw const _PyRuntime).read() };
+        let [cookie, version, free_threaded, ..] = words;
+        let frames_at = match version >> 16 {
+            0x030e => 31,
+            0x030f => 39,
+            _ => return false,
+        };
+        let indices = Indices {
+            thread_state_size: 22,
+            current_frame: 26,
+            frame_size: frames_at,
+            code: frames_at + 2,
+            instruction: frames_at + 3,
+            owner: frames_at + 5,
+        };
+        let at = |index: usize| words[index] as usize;
+        let in_frame = |offset: usize| offset < at(indices.frame_size);
+        let is_known = cookie.to_ne_bytes() == *b"xdebugpy"
+            && (free_threaded != 0) == cfg!(Py_GIL_DISABLED)
+            && at(indices.current_frame) < at(indices.thread_state_size)
+            && [indices.code, indices.instruction, indices.owner].map(at).into_iter().all(in_frame);
+        if is_known {
+            CURRENT_FRAME.store(at(indices.current_frame), Relaxed);
+            CODE.store(at(indices.code), Relaxed);
+            INSTRUCTION.store(at(indices.instruction), Relaxed);
+            OWNER.store(at(indices.owner), Relaxed);
+        }
+        is_known
+    }
+
+    /// The offsets in a frame record.
+    #[inline(always)]
+    pub fn layout() -> FrameLayout {
+        FrameLayout { code: CODE.load(Relaxed), instruction: INSTRUCTION.load(Relaxed), owner: OWNER.load(Relaxed) }
+    }
+
+    /// The frame record that a thread runs.
+    ///
+    /// # Safety
+    ///
+    /// `state` is the calling thread's state, and [`is_known`] has read the offsets.
+    #[inline(always)]
+    pub unsafe fn top_frame(state: *const u8) -> *const u8 {
+        // SAFETY: a field of a live thread's state.
+        unsafe { state.add(CURRENT_FRAME.load(Relaxed)).cast::<*const u8>().read() }
+    }
+}
