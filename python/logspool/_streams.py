@@ -177,8 +177,7 @@ def watched(stream: Any) -> Watched:
             attributes = vars(layer)
             if _native.object_words(layer)[type(layer).__dictoffset__ // _WORD] != id(attributes):
                 return ()
-            state = _native.dict_state_offset()
-            found.append(_word(attributes, state // _WORD, _native.object_words(attributes)[state // _WORD]))
+            found.append(_native.dict_word(attributes))
     except (AttributeError, ValueError, IndexError, _Unexpected):
         return ()
     return tuple(found)

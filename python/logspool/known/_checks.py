@@ -9,9 +9,6 @@ from typing import Any
 
 from logspool import _logging_globals, _native
 
-_WORD = 8
-_WHOLE = (1 << 64) - 1
-
 #: Distribution -> its release as the program has it, or None. Asked once, because it reads files.
 _releases: dict[str, str | None] = {}
 
@@ -63,9 +60,7 @@ def watch(mapping: dict[Any, Any], watched: list[tuple[Any, int, int, int]]) -> 
 
     Call it before the dict is read.
     """
-    state = _native.dict_state_offset()
-    value = _native.object_words(mapping)[state // _WORD] & _WHOLE
-    watched.append((mapping, state, _WHOLE, value))
+    watched.append(_native.dict_word(mapping))
 
 
 def watch_attributes(holder: Any, watched: list[tuple[Any, int, int, int]]) -> None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -47,6 +48,8 @@ def without_proc():
     done = subprocess.run([*command, "true"], capture_output=True, text=True)
     if done.returncode:
         pytest.skip(f"cannot unmount /proc: {done.stderr.strip()}")
+    if subprocess.run([*command, sys.executable, "-c", ""], capture_output=True).returncode:
+        pytest.skip("this interpreter itself does not start without /proc")
     return command
 
 

@@ -6,9 +6,10 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::events::access_format::KnownFormat;
-use crate::interpreter::dict;
+use crate::interpreter::change_number::ChangeNumber;
 use crate::interpreter::object::{self, Object, Owned};
 
 /// What a logger was set up to do, valid while nothing has changed from which it was read.
@@ -34,13 +35,14 @@ pub struct UnchangedDict {
     /// The object with its class; `None` for a dict that is no `__dict__`, or whose object is looked up anew.
     object: Option<(Owned, usize)>,
     dict: Owned,
-    version: Option<u64>,
+    number: Option<(ChangeNumber, u64)>,
 }
 
 impl UnchangedDict {
     /// A dict, as it is now.
     pub fn of(dict: Object<'_, '_>) -> Self {
-        Self { object: None, dict: Owned::of(&dict), version: dict::version(dict) }
+        let number = dict.cast::<PyDict>().ok().and_then(|dict| ChangeNumber::of(&dict));
+        Self { object: None, dict: Owned::of(&dict), number: number.map(|number| (number, number.now())) }
     }
 
     /// The `__dict__` of an object, as both are now.
@@ -50,8 +52,7 @@ impl UnchangedDict {
 
     /// True if the dict has not changed, and still belongs to the object.
     fn holds(&self, py: Python<'_>) -> bool {
-        self.version.is_some()
-            && dict::version(self.dict.bind(py)) == self.version
+        self.number.is_some_and(|(number, seen)| number.now() == seen)
             && self.object.as_ref().is_none_or(|(object, class)| {
                 let object = object.bind(py);
                 object::class_of(object) as usize == *class

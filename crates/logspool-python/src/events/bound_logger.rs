@@ -178,7 +178,10 @@ fn run(logger: &Owned, processors: &Owned, method: Object<'_, '_>, event: NewDic
                     let error = format!("not enough values to unpack (expected 2, got {})", both.len());
                     return Err(PyValueError::new_err(error));
                 }
-                _ => return Err(PyValueError::new_err("too many values to unpack (expected 2)")),
+                count => {
+                    let got = if cfg!(Py_3_14) { format!(", got {count}") } else { String::new() };
+                    return Err(PyValueError::new_err(format!("too many values to unpack (expected 2{got})")));
+                }
             }
         } else if result.is_instance_of::<PyDict>() {
             (PyTuple::empty(py).into_any(), result.to_owned())

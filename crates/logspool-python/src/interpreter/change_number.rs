@@ -88,8 +88,10 @@ mod kind {
 
 #[cfg(all(Py_3_14, not(Py_GIL_DISABLED)))]
 mod kind {
+    use std::collections::HashMap;
     use std::ffi::c_int;
-    use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+    use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+    use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
     use pyo3::ffi::PyObject;
     use pyo3::prelude::*;
@@ -104,29 +106,26 @@ mod kind {
         fn PyDict_Watch(watcher: c_int, dict: *mut PyObject) -> c_int;
     }
 
-    /// Maximum number of dicts: those of `environment`, and five of other modules.
-    const MAX_DICTS: usize = 16;
+    /// `PyDict_EVENT_DEALLOCATED`
+    const DEALLOCATED: c_int = 5;
 
-    struct Numbered {
-        dict: AtomicPtr<PyObject>,
-        changes: AtomicU64,
-    }
+    /// The number of each watched dict, by the address of the dict. Only attached threads lock it, and none of them
+    /// detaches meanwhile, so nobody ever waits, in a forked child neither.
+    static NUMBERS: LazyLock<Mutex<HashMap<usize, Box<AtomicU64>>>> = LazyLock::new(Mutex::default);
 
-    /// Written by attached threads only; a program has few of these dicts, so they are found by a walk.
-    static NUMBERED: [Numbered; MAX_DICTS] =
-        [const { Numbered { dict: AtomicPtr::new(std::ptr::null_mut()), changes: AtomicU64::new(1) } }; MAX_DICTS];
-    static USED: AtomicUsize = AtomicUsize::new(0);
     /// The watcher; -1 before there is one.
     static WATCHER: AtomicI32 = AtomicI32::new(-1);
 
-    /// The number that is kept here. The dict lives for ever from then on.
+    fn numbers() -> MutexGuard<'static, HashMap<usize, Box<AtomicU64>>> {
+        NUMBERS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number that is kept here until the dict is deallocated.
     pub fn place(dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
-        let used = USED.load(Relaxed);
-        let same = |slot: &&Numbered| slot.dict.load(Relaxed) == dict.as_ptr();
-        if let Some(known) = NUMBERED[..used].iter().find(same) {
-            return Some(NonNull::from(&known.changes));
+        let address = dict.as_ptr() as usize;
+        if let Some(known) = numbers().get(&address) {
+            return Some(NonNull::from(&**known));
         }
-        let slot = NUMBERED.get(used)?;
         // SAFETY: a live dict of an attached thread. Both functions set an exception if they fail.
         let watches = unsafe {
             if WATCHER.load(Relaxed) < 0 {
@@ -138,22 +137,21 @@ mod kind {
             object::clear_error(dict.py());
             return None;
         }
-        // Never released: its address stays in the table.
-        slot.dict.store(dict.clone().into_ptr(), Relaxed);
-        USED.store(used + 1, Relaxed);
-        Some(NonNull::from(&slot.changes))
+        Some(NonNull::from(&**numbers().entry(address).or_insert_with(|| Box::new(AtomicU64::new(1)))))
     }
 
     /// Counts a change of a dict. CPython calls it before the change, and only attached threads read the number.
     unsafe extern "C" fn note_change(
-        _event: c_int,
+        event: c_int,
         dict: *mut PyObject,
         _key: *mut PyObject,
         _value: *mut PyObject,
     ) -> c_int {
-        let used = USED.load(Relaxed).min(MAX_DICTS);
-        if let Some(slot) = NUMBERED[..used].iter().find(|slot| slot.dict.load(Relaxed) == dict) {
-            slot.changes.fetch_add(1, Relaxed);
+        let mut numbers = numbers();
+        if event == DEALLOCATED {
+            numbers.remove(&(dict as usize));
+        } else if let Some(number) = numbers.get(&(dict as usize)) {
+            number.fetch_add(1, Relaxed);
         }
         0
     }

@@ -2,9 +2,7 @@
 //!
 //! The atomics here are outside the crate's `queue` module: a position is a hint, and every use of it is checked.
 
-#[cfg(not(Py_3_14))]
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -155,6 +153,7 @@ pub fn copy(fields: Object<'_, '_>) -> Result<Owned, Failure> {
     unsafe { Owned::steal(ffi::PyDict_Copy(fields.as_ptr())) }.ok_or_else(|| Failure::of_error(fields.py()))
 }
 
+/// The first fields of a dict's C struct.
 #[repr(C)]
 struct DictHead {
     head: ffi::PyObject,
@@ -163,13 +162,15 @@ struct DictHead {
     ma_version_tag: u64,
 }
 
-/// Offset of the number of a dict's last change in its C struct. From 3.14 on it is the offset of the number of items,
-/// which shows that names were added or removed, but not that values were replaced.
-pub fn state_offset() -> usize {
-    #[cfg(not(Py_3_14))]
-    return std::mem::offset_of!(DictHead, ma_version_tag);
-    #[cfg(Py_3_14)]
-    return std::mem::offset_of!(DictHead, ma_used);
+/// Where a dict has the number of its items: it shows that names were added or removed, but not that values were
+/// replaced.
+///
+/// # Safety
+///
+/// `dict` is a live dict.
+pub unsafe fn length_place(dict: *mut ffi::PyObject) -> *mut AtomicU64 {
+    // SAFETY: the first fields of `PyDictObject` are the same since 3.10.
+    unsafe { (&raw mut (*dict.cast::<DictHead>()).ma_used).cast() }
 }
 
 /// Where a dict has the number of its last change. Read it atomically: on free-threaded builds another thread may be
@@ -183,19 +184,6 @@ pub fn state_offset() -> usize {
 pub unsafe fn version_place(dict: *mut ffi::PyObject) -> *mut AtomicU64 {
     // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13.
     unsafe { (&raw mut (*dict.cast::<DictHead>()).ma_version_tag).cast() }
-}
-
-/// The number of a dict's last change; `None` from CPython 3.14 on, where a dict has none.
-#[inline]
-pub fn version(dict: Object<'_, '_>) -> Option<u64> {
-    #[cfg(not(Py_3_14))]
-    // SAFETY: a live object of an attached thread, which callers know to be a dict.
-    return Some(unsafe { (*version_place(dict.as_ptr())).load(Relaxed) });
-    #[cfg(Py_3_14)]
-    {
-        let _ = dict;
-        None
-    }
 }
 
 /// A dict that no other code has yet. Its keys are exact `str`.

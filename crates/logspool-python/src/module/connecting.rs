@@ -1,6 +1,7 @@
 //! Python functions that give native code the functions and objects of `python/logspool/` that it uses.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
 
 use logspool_record::address::{ServiceAddress, TlsIdentity};
 use logspool_record::traceback::OriginMessages;
@@ -11,7 +12,7 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
 use crate::calls::format_time::TimeFunctions;
 use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
-use crate::interpreter::change_number::NumberedDict;
+use crate::interpreter::change_number::{ChangeNumber, NumberedDict};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
@@ -259,11 +260,18 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
     }
 }
 
-/// Return the byte offset of a number in a dict. Before 3.14 the number changes with each change of the dict; from 3.14
-/// on it is the number of items. See `interpreter/dict.rs`.
+/// Return a word that changes with each change of a dict, as the dict, the distance in bytes from its address modulo
+/// 2**64, a mask and the value. It is valid as long as the dict lives.
+///
+/// Where changes are not numbered (free-threaded builds from 3.14 on), it is the number of items.
 #[pyfunction]
-pub fn dict_state_offset() -> usize {
-    dict::state_offset()
+pub fn dict_word<'py>(dict: &Bound<'py, PyDict>) -> (Bound<'py, PyDict>, usize, u64, u64) {
+    // SAFETY: a live dict.
+    let place =
+        ChangeNumber::of(dict).map_or_else(|| unsafe { dict::length_place(dict.as_ptr()) }, ChangeNumber::place);
+    // SAFETY: a word of the dict, or one that lives as long.
+    let value = unsafe { (*place).load(Relaxed) };
+    (dict.clone(), (place as usize).wrapping_sub(dict.as_ptr() as usize), u64::MAX, value)
 }
 
 /// Return every kind of sink as a dict with these keys: kind, about, takes ("lines" or "entries"), options.

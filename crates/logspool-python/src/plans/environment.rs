@@ -195,11 +195,6 @@ impl WatchableDict {
     pub fn of(dict: &Bound<'_, PyDict>) -> Self {
         Self(Owned::of(dict))
     }
-
-    /// The dict, as an object.
-    pub fn object(&self) -> &Owned {
-        &self.0
-    }
 }
 
 /// The builtin functions whose code is compared.

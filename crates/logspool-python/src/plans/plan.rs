@@ -17,10 +17,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
-use crate::interpreter::dict;
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::object::{self, Object, Owned, WeakReference};
 use crate::plans::class_version::ClassVersion;
-use crate::plans::environment::{self, IdValidity, WatchableDict};
+use crate::plans::environment::{self, IdValidity};
 use crate::plans::format_parts::FormatterTexts;
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
@@ -166,7 +166,7 @@ pub struct Plan {
     /// The value of `logger.disabled`. Changing it begins a new epoch.
     pub disabled: bool,
     /// The dict `logger._cache`; `None` if stock logging has to decide whether a level is enabled.
-    pub level_cache: Option<WatchableDict>,
+    pub level_cache: Option<NumberedDict>,
     /// Version of `level_cache` for which `gates` are valid.
     pub gates_version: AtomicU64,
     /// For each of the five standard levels: 1 enabled, 0 disabled, -1 not looked up yet.
@@ -313,7 +313,7 @@ impl Plan {
         }
         let Some(cache) = &self.level_cache else { return LevelState::Ask };
         let py = level.py();
-        let version = dict::version(cache.object().bind(py));
+        let version = cache.now();
         if let Some(version) = version {
             if self.gates_version.load(Relaxed) == version {
                 match self.gates.get(gate).map_or(-1, |known| known.load(Relaxed)) {

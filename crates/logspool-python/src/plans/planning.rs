@@ -12,13 +12,14 @@ use std::sync::{Arc, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyType};
 
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving::EndDelay;
 use crate::interpreter::names;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::builder::{PlanBuilder, PlanningLock};
 use crate::plans::callbacks::{CALLBACKS, PlanningCallbacks, installed, under_lock, weak_reference, with_saved_error};
-use crate::plans::environment::{self, IdValidity, WatchableDict};
+use crate::plans::environment::{self, IdValidity};
 use crate::plans::format_parts::FormatterTexts;
 use crate::plans::logging_globals::logging_globals;
 use crate::plans::needs::Needs;
@@ -209,7 +210,7 @@ fn make_once(
         logger: own as usize,
         made_under: under,
         disabled: disabled && gate_open,
-        level_cache: level_cache.filter(|_| gate_open).map(|cache| WatchableDict::of(&cache)),
+        level_cache: level_cache.filter(|_| gate_open).map(|cache| NumberedDict::of(&cache)),
         gates_version: AtomicU64::new(0),
         gates: [const { AtomicI8::new(-1) }; 5],
         types: builder.types,

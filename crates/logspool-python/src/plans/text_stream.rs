@@ -82,9 +82,10 @@ pub struct StreamWord {
 }
 
 impl StreamWord {
-    /// The word at byte `offset` of `object`. The owner of the `StreamWord` has to keep `object` alive as well.
+    /// The word at a distance of `offset` bytes from `object`, modulo 2^64. The owner of the `StreamWord` has to keep
+    /// `object` alive as well.
     pub fn new(object: *mut PyObject, offset: usize, mask: u64, value: u64) -> Self {
-        Self { address: object as usize + offset, mask, value }
+        Self { address: (object as usize).wrapping_add(offset), mask, value }
     }
 
     /// A word that is the value of a counter. The owner of the `StreamWord` has to keep the counter alive as well.
