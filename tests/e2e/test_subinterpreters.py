@@ -10,7 +10,6 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.every_interpreter,
     pytest.mark.skipif(sys.version_info < (3, 11), reason="many modules of the library cannot be loaded in them"),
-    pytest.mark.skipif(sys.version_info >= (3, 14), reason="its sub-interpreters have another interface"),
 ]
 
 PROGRAM = """\
