@@ -1,0 +1,70 @@
+"""Send records by a client of another service.
+
+doors.py elasticsearch|loki|seq|splunk RECORDS URL TOKEN
+"""
+
+import json
+import logging
+import sys
+import urllib.parse
+
+client, file, url, token = sys.argv[1:]
+with open(file) as lines:
+    RECORDS = json.load(lines)
+log = logging.getLogger("shop.cart")
+log.setLevel(logging.DEBUG)
+
+
+def elasticsearch():
+    """Send documents in bulk, after the client has checked what it talks to."""
+    from elasticsearch import Elasticsearch, helpers
+
+    index = Elasticsearch(url, api_key=token)
+    assert index.ping() and index.info()["version"]["number"]
+    documents = ({"message": r["message"], "level": r["level"], "logger": "shop.cart", **r["fields"]} for r in RECORDS)
+    stored, errors = helpers.bulk(index, ({"_index": "logs", "_source": document} for document in documents))
+    assert (len(RECORDS), []) == (stored, errors)
+
+
+def loki():
+    """Push lines with labels."""
+    from logging_loki import LokiHandler
+
+    log.addHandler(LokiHandler(url + "/loki/api/v1/push", tags={"job": "shop"}, auth=("user", token), version="1"))
+    log_all(lambda record: {"extra": {"tags": {name: str(value) for name, value in record["fields"].items()}}})
+
+
+def seq():
+    """Post events of Seq."""
+    from seqlog.structured_logging import SeqLogHandler, StructuredLogger
+
+    handler = SeqLogHandler(url, api_key=token, batch_size=4, auto_flush_timeout=1)
+    structured = StructuredLogger("shop.cart", logging.DEBUG)
+    structured.addHandler(handler)
+    for record in RECORDS:
+        structured.log(getattr(logging, record["level"]), "{Text}", Text=record["message"], **record["fields"])
+    handler.flush()
+    handler.close()
+
+
+def splunk():
+    """Post events to the HTTP Event Collector."""
+    from splunk_handler import SplunkHandler
+
+    place = urllib.parse.urlsplit(url)
+    handler = SplunkHandler(
+        host=place.hostname, port=place.port, protocol="http", token=token, index="main", verify=False,
+        sourcetype="shop", flush_interval=1, record_format=True,
+    )
+    log.addHandler(handler)
+    log_all(lambda record: {"extra": record["fields"]})
+    handler.force_flush()
+
+
+def log_all(more):
+    """Log all records."""
+    for record in RECORDS:
+        log.log(getattr(logging, record["level"]), record["message"], **more(record))
+
+
+{"elasticsearch": elasticsearch, "loki": loki, "seq": seq, "splunk": splunk}[client]()
