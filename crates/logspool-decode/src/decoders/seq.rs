@@ -70,7 +70,7 @@ fn from_clef(pairs: Pairs<'_>) -> Record<'_> {
                 template = Some(value);
                 continue;
             }
-            ("SourceContext", Value::Text(_)) => {
+            ("SourceContext" | "LoggerName", Value::Text(_)) if logger.is_none() => {
                 logger = Some(value);
                 continue;
             }

@@ -76,7 +76,7 @@ pub fn read(object: &[u8]) -> Result<Record<'_>, EventError> {
             }
             json_line::from_pairs(pairs)
         }
-        Some(Value::Text(text)) => Record { message: text, ..Record::default() },
+        Some(Value::Text(text)) => of_text(text),
         Some(other) => Record { message: Cow::Owned(other.printed()), ..Record::default() },
     };
     record.time_ns = time.as_ref().and_then(seconds).or(record.time_ns);
@@ -90,6 +90,20 @@ pub fn read(object: &[u8]) -> Result<Record<'_>, EventError> {
         }
     }
     Ok(record)
+}
+
+/// Reads an event of text. Many handlers send a JSON line as text.
+fn of_text(text: Cow<'_, str>) -> Record<'_> {
+    match text {
+        Cow::Borrowed(line) => match json_line::object(line.as_bytes()) {
+            Ok(pairs) if !pairs.is_empty() => json_line::from_pairs(pairs),
+            _ => Record { message: text, ..Record::default() },
+        },
+        Cow::Owned(line) => match json_line::read(line.as_bytes()).map(Record::into_owned) {
+            Ok(record) if record != Record::default() => record,
+            _ => Record { message: Cow::Owned(line), ..Record::default() },
+        },
+    }
 }
 
 /// A time in seconds, as a number or as text.
@@ -130,6 +144,10 @@ mod tests {
         assert_eq!(
             json!({"level": 0, "logger": "", "message": "a line", "fields": {"tag": "x"}}),
             json_of(r#"{"event":{"line":"a line","tag":"x"}}"#)
+        );
+        assert_eq!(
+            json!({"level": 40, "logger": "", "message": "m \"x\""}),
+            json_of(r#"{"event":"{\"message\":\"m \\\"x\\\"\",\"level\":\"ERROR\"}"}"#)
         );
     }
 

@@ -171,6 +171,7 @@ where
         true => slot.header_time(shared.limits.header_time()),
         false => shared.limits.header_time() * HTTP2_IDLE_FACTOR,
     };
+    let end_time = shared.limits.header_time().min(HTTP2_END_TIME);
     loop {
         let is_idle = open.number.load(Ordering::Relaxed) == 0;
         let until = is_idle.then(|| Instant::now() + idle);
@@ -192,7 +193,7 @@ where
         }
         // The peer is told that the connection ends, and sends its next request on a new one.
         connection.as_mut().graceful_shutdown();
-        if timeout(idle.min(HTTP2_END_TIME), connection.as_mut()).await.is_err() {
+        if timeout(end_time, connection.as_mut()).await.is_err() {
             shared.intake.metrics.close("slow");
         }
         return;

@@ -83,6 +83,11 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// The protocol of the frames.
+    pub fn protocol(&self) -> &'static Protocol {
+        self.protocol
+    }
+
     /// The origin of the frames.
     pub fn origin(&self) -> Origin {
         self.peer.origin()

@@ -82,7 +82,9 @@ impl Listener {
                 *at = listener.local_addr().map_err(why)?;
                 ListenerSocket::Tcp(listener, Some(identity.clone()))
             }
-            Endpoint::Udp(_) => return Err(format!("{address} accepts datagrams, not connections")),
+            Endpoint::Udp(_) | Endpoint::UnixDatagram(_) => {
+                return Err(format!("{address} accepts datagrams, not connections"));
+            }
             Endpoint::Unix(path) => {
                 remove_stale(path);
                 ListenerSocket::Unix(listen_unix(path).map_err(why)?)

@@ -6,6 +6,7 @@ doors.py elasticsearch|loki|seq|splunk RECORDS URL TOKEN
 import json
 import logging
 import sys
+import threading
 import urllib.parse
 
 client, file, url, token = sys.argv[1:]
@@ -31,20 +32,25 @@ def loki():
     from logging_loki import LokiHandler
 
     log.addHandler(LokiHandler(url + "/loki/api/v1/push", tags={"job": "shop"}, auth=("user", token), version="1"))
-    log_all(lambda record: {"extra": {"tags": {name: str(value) for name, value in record["fields"].items()}}})
+    for record in RECORDS:
+        tags = {name: str(value) for name, value in record["fields"].items()}
+        log.log(getattr(logging, record["level"]), record["message"], extra={"tags": tags})
 
 
 def seq():
     """Post events of Seq."""
     from seqlog.structured_logging import SeqLogHandler, StructuredLogger
 
-    handler = SeqLogHandler(url, api_key=token, batch_size=4, auto_flush_timeout=1)
+    handler = SeqLogHandler(url, api_key=token, batch_size=len(RECORDS))
     structured = StructuredLogger("shop.cart", logging.DEBUG)
     structured.addHandler(handler)
     for record in RECORDS:
         structured.log(getattr(logging, record["level"]), "{Text}", Text=record["message"], **record["fields"])
-    handler.flush()
     handler.close()
+    # The handler posts on a thread, and its `close` does not wait for it.
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(30)
 
 
 def splunk():
@@ -54,17 +60,15 @@ def splunk():
     place = urllib.parse.urlsplit(url)
     handler = SplunkHandler(
         host=place.hostname, port=place.port, protocol="http", token=token, index="main", verify=False,
-        sourcetype="shop", flush_interval=1, record_format=True,
+        sourcetype="shop", flush_interval=1,
     )
+    form = '{"message": %(message)s, "level": "%(levelname)s", "logger": "%(name)s", "fields": %(fields)s}'
+    handler.setFormatter(logging.Formatter(form))
     log.addHandler(handler)
-    log_all(lambda record: {"extra": record["fields"]})
-    handler.force_flush()
-
-
-def log_all(more):
-    """Log all records."""
     for record in RECORDS:
-        log.log(getattr(logging, record["level"]), record["message"], **more(record))
+        level = getattr(logging, record["level"])
+        log.log(level, "%s", json.dumps(record["message"]), extra={"fields": json.dumps(record["fields"])})
+    handler.force_flush()
 
 
 {"elasticsearch": elasticsearch, "loki": loki, "seq": seq, "splunk": splunk}[client]()

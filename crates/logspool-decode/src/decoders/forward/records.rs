@@ -1,12 +1,15 @@
 //! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory only for
 //! some of the records.
 
-use super::entry::EntryReader;
+use std::borrow::Cow;
+
+use super::entry::{Entry, EntryReader};
 use super::inflater::EntryInflater;
 use super::msgpack::TokenReader;
 use super::{ChunkId, EntryBytes, ForwardError, ForwardProblem, Message};
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
+use crate::value::Value;
 
 /// Whether the caller wants another record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +35,64 @@ pub struct Records<'a> {
     source: EntrySource<'a>,
     entry: EntryReader<'a>,
     count: EntryCount,
+    /// The group of the next records.
+    group: Option<Group>,
+}
+
+/// Values that Fluent Bit sends once for all records of a group: the resource and the scope of OpenTelemetry.
+#[derive(Debug, Clone)]
+pub struct Group {
+    fields: Vec<(Cow<'static, str>, Value<'static>)>,
+    scope: Option<String>,
+}
+
+impl Group {
+    /// Maximum size of the values of a group as JSON. They are stored once for each record.
+    ///
+    /// Chosen: a resource has some 500 bytes.
+    const MAX_BYTES: usize = 16 * 1024;
+
+    /// The group that an entry begins; `None` if its values have too many bytes.
+    pub(super) fn of(entry: &Record<'_>) -> Option<Self> {
+        if entry.fields_as_json().len() > Self::MAX_BYTES {
+            return None;
+        }
+        let (mut fields, mut scope) = (Vec::new(), None);
+        for (name, value) in entry.clone().into_owned().fields {
+            match (&*name, value) {
+                ("resource", Value::Map(pairs)) => {
+                    for (name, value) in pairs {
+                        match (&*name, value) {
+                            ("attributes", Value::Map(attributes)) => fields.extend(attributes),
+                            (_, value) => fields.push((name, value)),
+                        }
+                    }
+                }
+                ("scope", Value::Map(pairs)) => {
+                    for (name, value) in pairs {
+                        match (&*name, value) {
+                            ("name", Value::Text(text)) => scope = Some(text.into_owned()),
+                            (_, value) => fields.push((Cow::Owned(format!("scope.{name}")), value)),
+                        }
+                    }
+                }
+                (_, value) => fields.push((name, value)),
+            }
+        }
+        Some(Self { fields, scope })
+    }
+
+    /// Adds the values of the group to one of its records.
+    fn add_to<'a>(&'a self, record: &mut Record<'a>) {
+        for (name, value) in &self.fields {
+            match (&**name, value) {
+                ("host.name", Value::Text(host)) if record.host.is_none() => record.host = Some(Cow::Borrowed(host)),
+                _ => record.fields.push((Cow::Borrowed(name), value.clone())),
+            }
+        }
+        let scope = self.scope.as_deref().filter(|scope| !scope.is_empty());
+        record.fields.extend(scope.map(|scope| (Cow::Borrowed("scope"), Value::text(scope))));
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +132,7 @@ impl<'a> Records<'a> {
             tag: &message.tag,
             items: limits.items,
         };
-        Self { source, entry, count: EntryCount { left, read: 0, skip } }
+        Self { source, entry, count: EntryCount { left, read: 0, skip }, group: None }
     }
 
     /// Calls `each` with records until it asks for a pause or there are no more.
@@ -80,7 +141,25 @@ impl<'a> Records<'a> {
     ///
     /// An entry cannot be read. `each` was called with all records before it.
     pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> RecordFlow) -> Result<ReadProgress, ForwardError> {
-        let Self { source, entry, count } = self;
+        let Self { source, entry, count, group } = self;
+        let mut each = |read: Entry<'_>, is_skipped: bool| match read {
+            Entry::Record(_) if is_skipped => RecordFlow::Continue,
+            Entry::Record(mut record) => {
+                let group = group.as_ref();
+                if let Some(group) = group {
+                    group.add_to(&mut record);
+                }
+                each(&record)
+            }
+            Entry::GroupStart(begun) => {
+                *group = Some(begun);
+                RecordFlow::Continue
+            }
+            Entry::GroupEnd => {
+                *group = None;
+                RecordFlow::Continue
+            }
+        };
         let read = match source {
             EntrySource::Plain(reader, begin) => {
                 let passed = 0_usize.wrapping_sub(*begin);
@@ -100,7 +179,7 @@ fn read_compressed(
     inflating: &mut EntryInflater<'_>,
     entry: &EntryReader<'_>,
     count: &mut EntryCount,
-    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+    each: &mut impl FnMut(Entry<'_>, bool) -> RecordFlow,
 ) -> Result<ReadProgress, ForwardError> {
     loop {
         if count.left == Some(0) {
@@ -131,7 +210,7 @@ fn read<'a>(
     passed: usize,
     entry: &EntryReader<'a>,
     count: &mut EntryCount,
-    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+    each: &mut impl FnMut(Entry<'_>, bool) -> RecordFlow,
 ) -> Result<ReadProgress, (ForwardProblem, usize)> {
     loop {
         match &mut count.left {
@@ -145,9 +224,11 @@ fn read<'a>(
             Ok(record)
         });
         match read {
-            Ok(_) if count.read <= count.skip => {}
-            Ok(record) if each(&record) == RecordFlow::Pause => return Ok(ReadProgress::Paused),
-            Ok(_) => {}
+            Ok(record) => {
+                if each(record, count.read <= count.skip) == RecordFlow::Pause {
+                    return Ok(ReadProgress::Paused);
+                }
+            }
             Err(problem) => {
                 let at = reader.at();
                 *reader = begin;
