@@ -152,7 +152,13 @@ def test_each_document_of_a_bulk_has_its_own_answer(service):
     answer = json.loads(body)
     assert (200, True) == (status, answer["errors"])
     told = [(action, item["_index"], item["status"]) for pair in answer["items"] for action, item in pair.items()]
-    assert told == [("index", "a", 201), ("create", "b", 400), ("delete", "a", 400), ("update", "a", 400), ("create", "c", 201)]
+    assert told == [
+        ("index", "a", 201),
+        ("create", "b", 400),
+        ("delete", "a", 400),
+        ("update", "a", 400),
+        ("create", "c", 201),
+    ]
     assert "1" == answer["items"][0]["index"]["_id"]
     assert "no JSON at all, but kept whole" == service.query("logger=logspool.undecoded")[0]["fields"]["frame"]
     assert {("one", "a"), ("two", "c")} == {
@@ -227,7 +233,9 @@ def test_load_balancers_may_ask_without_a_host_name(service):
     for path in ("/livez", "/readyz"):
         assert " 200 " in raw(service, f"OPTIONS {path} HTTP/1.0\r\n\r\n".replace("OPTIONS", "GET").encode())
         assert " 200 " in raw(service, f"HEAD {path} HTTP/1.0\r\n\r\n".encode())
-        assert " 200 " in raw(service, f"GET {path} HTTP/1.1\r\nHost: backend.example\r\nConnection: close\r\n\r\n".encode())
+        assert " 200 " in raw(
+            service, f"GET {path} HTTP/1.1\r\nHost: backend.example\r\nConnection: close\r\n\r\n".encode()
+        )
     assert " 200 " in raw(service, b"GET /api/stats HTTP/1.0\r\n\r\n")
     assert " 403 " in raw(service, b"GET /api/stats HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
     twice = b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\nConnection: close\r\n\r\n"
@@ -255,4 +263,6 @@ def test_http2_serves_the_same_paths_and_checks_the_host_name(service):
     assert "ok\n" == curl(service.url + "/livez")
     sent = curl("-H", "Content-Type: application/json", "--data", '{"message":"by HTTP/2"}', service.url + "/ingest")
     assert {"records": 1} == json.loads(sent)
-    assert "403" == curl("-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: evil.example", service.url + "/api/stats")
+    assert "403" == curl(
+        "-o", "/dev/null", "-w", "%{http_code}", "-H", "Host: evil.example", service.url + "/api/stats"
+    )

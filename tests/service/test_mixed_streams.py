@@ -23,12 +23,18 @@ def messages(rows):
 
 #: What a connection sends, and the messages that are found.
 STREAMS = {
-    "text": (b"Hello world\n  indented\n2026-11-22 10:00 paid\n\nlast", ["  indented", "2026-11-22 10:00 paid", "Hello world", "last"]),
-    "text with records": (b"plain\n{\"message\":\"json\"}\n<14>syslog\n", ["json", "plain", "syslog"]),
-    "byte order mark": (b"\xef\xbb\xbf{\"message\":\"json\"}\n", ["json"]),
+    "text": (
+        b"Hello world\n  indented\n2026-11-22 10:00 paid\n\nlast",
+        ["  indented", "2026-11-22 10:00 paid", "Hello world", "last"],
+    ),
+    "text with records": (b'plain\n{"message":"json"}\n<14>syslog\n', ["json", "plain", "syslog"]),
+    "byte order mark": (b'\xef\xbb\xbf{"message":"json"}\n', ["json"]),
     "line feed first": (b"\n \r\n<14>one\n<14>two\n", ["one", "two"]),
     "blank": (b" \n", []),
-    "counted and plain": (b"7 <14>one\r\n7 <14>two\0\n<14>three\n9 <14>four\n\n<14>five", ["five", "four", "one", "three", "two"]),
+    "counted and plain": (
+        b"7 <14>one\r\n7 <14>two\0\n<14>three\n9 <14>four\n\n<14>five",
+        ["five", "four", "one", "three", "two"],
+    ),
 }
 
 
@@ -91,6 +97,8 @@ def test_a_unix_socket_takes_datagrams(start_service, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as datagrams:
         datagrams.sendto(b"<14>Nov 27 10:00:00 haproxy[7]: by datagram\n", str(path))
     (row,) = service.wait_for(1)
-    assert ("by datagram", "haproxy", 7, "localhost") == tuple(row[name] for name in ("message", "logger", "process", "host"))
+    assert ("by datagram", "haproxy", 7, "localhost") == tuple(
+        row[name] for name in ("message", "logger", "process", "host")
+    )
     service.stop()
     assert not path.exists()

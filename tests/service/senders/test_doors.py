@@ -29,7 +29,9 @@ def test_what_a_client_of_another_service_sends_is_found(guarded, run_sender, re
     rows = guarded.query("", "--limit", "1000")
 
     # Loki's lines have no line breaks at their ends. Splunk's form has no place for a level outside of the event.
-    assert sent.in_order([(record.message, record.number) for record in records]) == sent.found(rows, "message", "level")
+    assert sent.in_order([(record.message, record.number) for record in records]) == sent.found(
+        rows, "message", "level"
+    )
     assert {"shop.cart"} == {row["logger"] for row in rows}
     for row in rows:
         fields = {**row["fields"], **row["fields"].get("fields", {})}

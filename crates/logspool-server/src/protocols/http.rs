@@ -8,7 +8,8 @@ use crate::sources::shared::ConnectionEnd;
 /// The declaration of HTTP; see the module documentation.
 pub const HTTP: Protocol = Protocol {
     name: "http",
-    senders: "Python's `HTTPHandler`, OpenTelemetry, senders of Loki, Elasticsearch, Splunk and Seq, `curl`, browsers",
+    senders: "Python's `HTTPHandler`, OpenTelemetry (also gRPC), senders of Loki, Elasticsearch, Splunk, Seq, GELF and \
+              the journal, `curl`, browsers",
     first_bytes: &[(b'A', b'Z')],
     tie_breaker: None,
     datagrams: None,

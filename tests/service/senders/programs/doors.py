@@ -59,8 +59,14 @@ def splunk():
 
     place = urllib.parse.urlsplit(url)
     handler = SplunkHandler(
-        host=place.hostname, port=place.port, protocol="http", token=token, index="main", verify=False,
-        sourcetype="shop", flush_interval=1,
+        host=place.hostname,
+        port=place.port,
+        protocol="http",
+        token=token,
+        index="main",
+        verify=False,
+        sourcetype="shop",
+        flush_interval=1,
     )
     form = '{"message": %(message)s, "level": "%(levelname)s", "logger": "%(name)s", "fields": %(fields)s}'
     handler.setFormatter(logging.Formatter(form))

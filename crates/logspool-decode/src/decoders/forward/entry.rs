@@ -25,6 +25,7 @@ pub struct EntryReader<'a> {
 
 /// An entry of a message.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every entry is a record, which is passed on at once")]
 pub enum Entry<'a> {
     /// A record.
     Record(Record<'a>),
