@@ -102,3 +102,24 @@ def test_a_unix_socket_takes_datagrams(start_service, tmp_path):
     )
     service.stop()
     assert not path.exists()
+
+
+def test_unreadable_frames_are_counted_by_protocol_and_reason(service):
+    send(service.tcp, b'{"a":1 this line is no JSON, and long}\n{"message":"good","pid":7,"level":"info"}\n{}\n')
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
+        datagrams.sendto(b"a datagram without a priority, that is kept", service.udp)
+    service.wait_for(4)
+
+    counted = service.query("logger=logspool.undecoded | count by protocol")
+    assert {("json", 2), ("syslog", 1)} == {(row["protocol"], row["count"]) for row in counted}
+    reasons = [row["reason"] for row in service.query("logger=logspool.undecoded | count by reason")]
+    assert 3 == len(reasons) and "the line is an empty JSON object" in reasons
+
+
+def test_a_key_with_the_name_of_a_part_of_the_record_can_be_asked_for(service):
+    send(service.tcp, b'{"message":"own","pid":7,"process":"worker","level":"odd"}\n{"message":"other","pid":8}\n')
+    service.wait_for(2)
+
+    for expression in ("fields.process=worker", "fields.level=odd", '"level"=odd', "pid=7"):
+        assert ["own"] == messages(service.query(expression)), expression
+    assert [] == service.query("fields.pid=7")
