@@ -8,6 +8,7 @@
 
 mod chunk_id;
 mod entry;
+mod group;
 pub mod handshake;
 mod inflater;
 mod msgpack;

@@ -23,7 +23,7 @@ pub enum EntryScan {
 
 /// Finds the end of the first entry.
 pub fn scan(bytes: &[u8]) -> EntryScan {
-    let mut fields = Fields(bytes);
+    let mut fields = JournalFields(bytes);
     loop {
         let at = bytes.len() - fields.0.len();
         match fields.next() {
@@ -44,7 +44,7 @@ pub fn read(entry: &[u8]) -> Result<Option<Record<'_>>, String> {
     let mut pairs = Vec::new();
     let mut severity = None;
     let (mut source_time, mut time) = (None, None);
-    for field in Fields(entry) {
+    for field in JournalFields(entry) {
         let (name, value) = field.map_err(|_| "the entry is not in the export format of the journal".to_owned())?;
         let name = lossy(name);
         let text = lossy(value);
@@ -92,9 +92,9 @@ fn is_number(name: &str) -> bool {
 }
 
 /// The fields of an entry. Ends before the empty line.
-struct Fields<'a>(&'a [u8]);
+struct JournalFields<'a>(&'a [u8]);
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for JournalFields<'a> {
     type Item = Result<(&'a [u8], &'a [u8]), EntryScan>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
+use super::group::Group;
 use super::msgpack::{self, Token, TokenReader};
 use super::problem::ForwardProblem;
-use super::records::Group;
 use crate::decoders::convert::{self, into_text};
 use crate::decoders::json_line::{self, PartsSet};
 use crate::record::Record;

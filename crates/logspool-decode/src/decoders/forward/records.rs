@@ -1,15 +1,13 @@
 //! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory only for
 //! some of the records.
 
-use std::borrow::Cow;
-
 use super::entry::{Entry, EntryReader};
+use super::group::Group;
 use super::inflater::EntryInflater;
 use super::msgpack::TokenReader;
 use super::{ChunkId, EntryBytes, ForwardError, ForwardProblem, Message};
 use crate::decoders::density::is_too_dense;
 use crate::record::Record;
-use crate::value::Value;
 
 /// Whether the caller wants another record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,62 +35,6 @@ pub struct Records<'a> {
     count: EntryCount,
     /// The group of the next records.
     group: Option<Group>,
-}
-
-/// Values that Fluent Bit sends once for all records of a group: the resource and the scope of OpenTelemetry.
-#[derive(Debug, Clone)]
-pub struct Group {
-    fields: Vec<(Cow<'static, str>, Value<'static>)>,
-    scope: Option<String>,
-}
-
-impl Group {
-    /// Maximum size of the values of a group as JSON. They are stored once for each record.
-    ///
-    /// Chosen: a resource has some 500 bytes.
-    const MAX_BYTES: usize = 16 * 1024;
-
-    /// The group that an entry begins; `None` if its values have too many bytes.
-    pub(super) fn of(entry: &Record<'_>) -> Option<Self> {
-        if entry.fields_as_json().len() > Self::MAX_BYTES {
-            return None;
-        }
-        let (mut fields, mut scope) = (Vec::new(), None);
-        for (name, value) in entry.clone().into_owned().fields {
-            match (&*name, value) {
-                ("resource", Value::Map(pairs)) => {
-                    for (name, value) in pairs {
-                        match (&*name, value) {
-                            ("attributes", Value::Map(attributes)) => fields.extend(attributes),
-                            (_, value) => fields.push((name, value)),
-                        }
-                    }
-                }
-                ("scope", Value::Map(pairs)) => {
-                    for (name, value) in pairs {
-                        match (&*name, value) {
-                            ("name", Value::Text(text)) => scope = Some(text.into_owned()),
-                            (_, value) => fields.push((Cow::Owned(format!("scope.{name}")), value)),
-                        }
-                    }
-                }
-                (_, value) => fields.push((name, value)),
-            }
-        }
-        Some(Self { fields, scope })
-    }
-
-    /// Adds the values of the group to one of its records.
-    fn add_to<'a>(&'a self, record: &mut Record<'a>) {
-        for (name, value) in &self.fields {
-            match (&**name, value) {
-                ("host.name", Value::Text(host)) if record.host.is_none() => record.host = Some(Cow::Borrowed(host)),
-                _ => record.fields.push((Cow::Borrowed(name), value.clone())),
-            }
-        }
-        let scope = self.scope.as_deref().filter(|scope| !scope.is_empty());
-        record.fields.extend(scope.map(|scope| (Cow::Borrowed("scope"), Value::text(scope))));
-    }
 }
 
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::{Value, json};
 
+use super::door::{Door, json};
 use super::receive::{DoorReader, store};
-use super::{Door, json};
 use crate::decoders::elastic::{self, Action};
 use crate::http::body::RequestBody;
 use crate::http::context::Context;

@@ -5,8 +5,8 @@ use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 
+use super::door::{Door, text};
 use super::receive::{DoorReader, receive};
-use super::{Door, text};
 use crate::decoders::gelf;
 use crate::http::body::RequestBody;
 use crate::http::context::Context;

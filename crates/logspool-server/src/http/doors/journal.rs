@@ -13,8 +13,8 @@ use bytes::{Buf, BytesMut};
 use futures_util::StreamExt;
 use tokio::time::timeout;
 
+use super::door::{Door, text};
 use super::receive::{DoorReader, store};
-use super::{Door, text};
 use crate::decoders::journal::{self, EntryScan};
 use crate::http::context::Context;
 use crate::http::error::HttpError;

@@ -3,6 +3,7 @@
 //! A door reads the body of its protocol and answers in its form. Limits, tokens, decompression, storing, and the
 //! check that no web page sends the request are the same for all (`receive.rs`).
 
+mod door;
 mod elastic;
 mod gelf;
 mod journal;
@@ -12,15 +13,18 @@ mod receive;
 mod seq;
 mod splunk;
 
+pub(super) use elastic::greeting as elastic_greeting;
+
 use axum::Router;
 use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::Response;
 
+use door::Door;
+
 use super::context::Context;
 use super::error::ErrorReason;
 use super::guard;
-pub(super) use elastic::greeting as elastic_greeting;
 
 /// All doors. A new door needs a file in this folder and a line in this table.
 const ALL: &[&Door] = &[
@@ -32,14 +36,6 @@ const ALL: &[&Door] = &[
     &splunk::SPLUNK,
     &journal::JOURNAL,
 ];
-
-/// The declaration of a door.
-struct Door {
-    /// Adds its paths, each with the function that answers it.
-    routes: fn(Router<Context>) -> Router<Context>,
-    /// The answer to a request that is refused, in the form of the protocol.
-    failure: fn(StatusCode, &str) -> Response,
-}
 
 /// The paths of all doors.
 pub(super) fn routes(context: &Context) -> Router<Context> {
@@ -64,16 +60,4 @@ fn in_form_of(failure: fn(StatusCode, &str) -> Response, response: Response) -> 
         }
     }
     converted
-}
-
-/// An answer of JSON.
-fn json(status: StatusCode, body: &serde_json::Value) -> Response {
-    use axum::response::IntoResponse as _;
-    (status, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
-}
-
-/// An answer of text.
-fn text(status: StatusCode, why: &str) -> Response {
-    use axum::response::IntoResponse as _;
-    (status, format!("{why}\n")).into_response()
 }

@@ -17,7 +17,7 @@ use tonic::codec::{Codec, CompressionEncoding, DecodeBuf, Decoder, EncodeBuf, En
 use tonic::server::UnaryService;
 use tonic::{Code, Status};
 
-use super::Door;
+use super::door::Door;
 use super::receive::store;
 use crate::decoders::otlp::Encoding;
 use crate::http::body::{RequestBody, too_large};

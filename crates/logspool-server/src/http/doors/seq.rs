@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::door::{Door, json};
 use super::receive::{DoorReader, receive};
-use super::{Door, json};
 use crate::decoders::{json_list, seq};
 use crate::http::body::RequestBody;
 use crate::http::context::Context;

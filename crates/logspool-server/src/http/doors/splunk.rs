@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::borrow::Cow;
 
+use super::door::{Door, json};
 use super::receive::{DoorReader, receive};
-use super::{Door, json};
 use crate::decoders::convert::{self, lossy};
 use crate::decoders::splunk;
 use crate::http::body::RequestBody;
