@@ -46,7 +46,8 @@ def test_pages_of_other_names_can_neither_ask_nor_write(service):
         assert 403 == service.get("/x?msg=forged&levelno=50", **headers)[0]
         assert 403 == service.post("/log", b"msg=x&levelno=20", "application/x-www-form-urlencoded", **headers)[0]
     # What a form of a page can send without asking first.
-    assert 415 == service.post("/ingest", good, "text/plain")[0]
+    for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": own}, {"Referer": "http://evil.example/"}):
+        assert 403 == service.post("/ingest", good, "text/plain", **headers)[0]
     assert [] == service.query()
 
 

@@ -134,7 +134,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
         (400, 3, "cannot decompress", b"no gzip", {**bearer, "Content-Encoding": "gzip"}),
         (413, 3, "16384 bytes", b"x" * 20_000, bearer),
         (413, 3, "16384 bytes", gzip.compress(b"x" * 20_000), {**bearer, "Content-Encoding": "gzip"}),
-        (415, 3, "gzip or none", b"", {**bearer, "Content-Encoding": "br"}),
+        (415, 3, "use gzip, deflate, zstd", b"", {**bearer, "Content-Encoding": "br"}),
     ]:
         status, answered, answer = export(service, body, kind, **headers)
 

@@ -30,6 +30,7 @@ pub enum Endpoint {
     Udp(SocketAddr),
     Tls(SocketAddr),
     Unix(PathBuf),
+    UnixDatagram(PathBuf),
 }
 
 impl ListenAddress {
@@ -52,7 +53,7 @@ impl ListenAddress {
     pub fn is_local(&self) -> bool {
         match &self.endpoint {
             Endpoint::Tcp(address) | Endpoint::Udp(address) | Endpoint::Tls(address) => address.ip().is_loopback(),
-            Endpoint::Unix(_) => true,
+            Endpoint::Unix(_) | Endpoint::UnixDatagram(_) => true,
         }
     }
 
@@ -74,9 +75,11 @@ impl fmt::Display for ListenAddress {
             Endpoint::Udp(address) => write!(to, "udp://{address}")?,
             Endpoint::Tls(address) => write!(to, "tls://{address}")?,
             Endpoint::Unix(path) => write!(to, "unix://{}", path.display())?,
+            Endpoint::UnixDatagram(path) => write!(to, "unix://{}?kind=datagram", path.display())?,
         }
+        let separator = if matches!(self.endpoint, Endpoint::UnixDatagram(_)) { '&' } else { '?' };
         match self.protocol {
-            Some(protocol) => write!(to, "?protocol={}", protocol.name),
+            Some(protocol) => write!(to, "{separator}protocol={}", protocol.name),
             None => Ok(()),
         }
     }
@@ -92,27 +95,61 @@ impl FromStr for ListenAddress {
                 "{text:?} is not an address: write tcp://HOST:PORT, udp://HOST:PORT, unix:///PATH or tls://HOST:PORT"
             )
         })?;
+        let options = SocketOptions::read(query).map_err(|why| format!("{text:?}: {why}"))?;
         let at = match scheme {
             "tcp" => Endpoint::Tcp(socket(rest)?),
             "udp" => Endpoint::Udp(socket(rest)?),
             "tls" => Endpoint::Tls(socket(rest)?),
-            "unix" if rest.starts_with('/') || (!rest.is_empty() && !rest.contains(':')) => {
-                Endpoint::Unix(PathBuf::from(rest))
-            }
+            "unix" if rest.starts_with('/') || (!rest.is_empty() && !rest.contains(':')) => match options.kind {
+                Some(SocketKind::Datagram) => Endpoint::UnixDatagram(PathBuf::from(rest)),
+                Some(SocketKind::Stream) | None => Endpoint::Unix(PathBuf::from(rest)),
+            },
             "unix" => return Err(format!("{text:?} has no path: write unix:///PATH")),
             _ => return Err(format!("{text:?}: unknown scheme {scheme:?}: use tcp, udp, unix or tls")),
         };
-        let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
-            None => None,
-            Some(Ok(name)) => Some(protocols::by_name(name)?),
-            Some(Err(query)) => {
-                return Err(format!("{text:?}: unknown option {query:?}: only ?protocol=NAME is supported"));
-            }
-        };
-        if let (Endpoint::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
+        if options.kind.is_some() && !matches!(at, Endpoint::Unix(_) | Endpoint::UnixDatagram(_)) {
+            return Err(format!("{text:?}: only unix:// has the option ?kind="));
+        }
+        let protocol = options.protocol;
+        if let (Endpoint::Udp(_) | Endpoint::UnixDatagram(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol)
+        {
             return Err(format!("{text:?}: this protocol has no datagrams"));
         }
         Ok(Self { endpoint: at, protocol })
+    }
+}
+
+/// The kind of a unix socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SocketKind {
+    Stream,
+    Datagram,
+}
+
+/// The options after the question mark of an address.
+#[derive(Debug, Default)]
+struct SocketOptions {
+    protocol: Option<&'static Protocol>,
+    kind: Option<SocketKind>,
+}
+
+impl SocketOptions {
+    fn read(query: Option<&str>) -> Result<Self, String> {
+        let mut options = Self::default();
+        for option in query.into_iter().flat_map(|query| query.split('&')) {
+            match option.split_once('=') {
+                Some(("protocol", name)) => options.protocol = Some(protocols::by_name(name)?),
+                Some(("kind", "datagram")) => options.kind = Some(SocketKind::Datagram),
+                Some(("kind", "stream")) => options.kind = Some(SocketKind::Stream),
+                Some(("kind", other)) => return Err(format!("unknown kind {other:?}: use stream or datagram")),
+                _ => {
+                    return Err(format!(
+                        "unknown option {option:?}: only protocol=NAME, and kind=datagram of unix://, are supported"
+                    ));
+                }
+            }
+        }
+        Ok(options)
     }
 }
 
@@ -187,8 +224,14 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_shown() {
-        for text in ["tcp://127.0.0.1:9020", "udp://[::1]:514", "tls://127.0.0.1:1?protocol=http", "unix:///run/x.sock"]
-        {
+        for text in [
+            "tcp://127.0.0.1:9020",
+            "udp://[::1]:514",
+            "tls://127.0.0.1:1?protocol=http",
+            "unix:///run/x.sock",
+            "unix:///dev/log?kind=datagram",
+            "unix:///x?kind=datagram&protocol=syslog",
+        ] {
             assert_eq!(text, text.parse::<ListenAddress>().unwrap().to_string());
         }
         assert_eq!(Ok(HttpAddress::Off), "off".parse());
@@ -203,7 +246,10 @@ mod tests {
             ("tcp://nonsense", "HOST:PORT"),
             ("unix://", "unix:///PATH"),
             ("tcp://127.0.0.1:1?protocol=smoke", "pickle, json"),
-            ("tcp://127.0.0.1:1?x=1", "?protocol=NAME"),
+            ("tcp://127.0.0.1:1?x=1", "protocol=NAME"),
+            ("tcp://127.0.0.1:1?kind=datagram", "only unix://"),
+            ("unix:///x?kind=raw", "stream or datagram"),
+            ("unix:///x?kind=datagram&protocol=http", "datagrams"),
             ("udp://127.0.0.1:1?protocol=http", "datagrams"),
         ] {
             let error = text.parse::<ListenAddress>().unwrap_err();

@@ -8,5 +8,6 @@ pub mod pickle;
 pub mod relp;
 pub mod syslog;
 mod table;
+pub mod text;
 
-pub use table::{ALL, InputState, by_name, detect, detect_datagram};
+pub use table::{ALL, Detected, InputState, begins_frame, by_name, detect, detect_datagram};

@@ -72,8 +72,8 @@ impl Service {
         let shared_key = config.forward.as_ref().map(ForwardKey::read).transpose()?;
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for listen in &config.listen {
-            match listen.endpoint {
-                Endpoint::Udp(at) => sockets.push(DatagramReader::open(listen, at)?),
+            match &listen.endpoint {
+                Endpoint::Udp(_) | Endpoint::UnixDatagram(_) => sockets.push(DatagramReader::open(listen)?),
                 _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
             }
         }

@@ -12,6 +12,7 @@ macro_rules! own_test {
 
 mod config_reference;
 mod corpus_lines;
+mod doors;
 mod file_store;
 mod forward;
 mod gelf;

@@ -50,7 +50,8 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
 
     for protocol in protocols::ALL {
         let bytes = sample(protocol.name);
-        assert_eq!(Ok(Some(*protocol)), protocols::detect(&bytes, InputState::Open));
+        let found = protocols::detect(&bytes, InputState::Open).unwrap().map(|found| found.protocol);
+        assert_eq!(Some(*protocol), found);
         send(tcp, protocol, std::iter::once(bytes.clone()));
         send(tcp, protocol, bytes.iter().map(|byte| vec![*byte]));
         if protocol.datagrams.is_some() {

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use logspool_server::query::Query;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore};
-use logspool_server::stores::{Store, StoreError};
+use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
     DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said,
@@ -78,13 +78,22 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
         store.maintain().unwrap();
         let answers = store.reader();
 
-        // Queries that do not need the file get an answer. Others get an error that names it.
+        // Queries that do not need the file get an answer. Others get the rows of the other files, and then an error
+        // that names it.
         let rows = ask(&answers, &since(2)).unwrap();
         assert_eq!(2, rows.len(), "{what}");
         let until_then = Query { until_ns: Some(TODAY + DAY), ..query("") };
         assert_eq!(1, ask(&answers, &until_then).unwrap().len(), "{what}");
         let error = ask(&answers, &query("")).unwrap_err().to_string();
         assert!(error.contains("2026-11-23.sqlite"), "{what}: {error}");
+        let mut others = Vec::new();
+        let read = answers.run(&query(""), &mut |found| {
+            if let AnswerRow::Record(record) = found {
+                others.push(record.message.into_owned());
+            }
+            RowFlow::Continue
+        });
+        assert!(read.is_err() && others == ["more", "day 2", "day 0"], "{what}: {others:?}");
         assert!(damaged == fs::read(&path).unwrap(), "{what}: it was written to");
 
         // A restored file is read again. A file that was moved away does not stop the store.

@@ -8,6 +8,7 @@
 
 mod chunk_id;
 mod entry;
+mod group;
 pub mod handshake;
 mod inflater;
 mod msgpack;
@@ -20,7 +21,7 @@ use super::convert;
 use crate::record::Record;
 
 pub use chunk_id::ChunkId;
-use entry::EntryReader;
+use entry::{Entry, EntryReader};
 use inflater::{Compression, ZSTD_WINDOW_LOG};
 use msgpack::{Token, TokenReader};
 pub use problem::{ForwardError, ForwardProblem};
@@ -277,9 +278,10 @@ impl<'a> Message<'a> {
 pub fn entry<'a>(bytes: &'a [u8], limits: &ForwardLimits) -> Result<Record<'a>, ForwardError> {
     let mut reader = TokenReader::new(bytes);
     let entry = EntryReader { is_bare: false, keeps_tag: false, tag: "", items: limits.items };
-    let record = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
-    match reader.is_at_end() {
-        true => Ok(record),
-        false => Err(ForwardProblem::Unexpected("the end of the entry").at(reader.at())),
+    let entry = entry.read(&mut reader).map_err(|problem| problem.at(reader.at()))?;
+    match entry {
+        Entry::Record(record) if reader.is_at_end() => Ok(record),
+        Entry::GroupStart(_) | Entry::GroupEnd => Err(ForwardProblem::Unexpected("a record").at(reader.at())),
+        Entry::Record(_) => Err(ForwardProblem::Unexpected("the end of the entry").at(reader.at())),
     }
 }

@@ -2,14 +2,20 @@
 
 pub mod convert;
 pub mod density;
+pub mod elastic;
 pub mod form;
 pub mod forward;
 pub mod gelf;
 pub mod gelf_chunks;
 pub mod inflate;
+pub mod journal;
 pub mod json_line;
 pub mod json_list;
 pub mod log_record;
+pub mod loki;
 pub mod otlp;
 pub mod pickle;
+mod protobuf_wire;
+pub mod seq;
+pub mod splunk;
 pub mod syslog;

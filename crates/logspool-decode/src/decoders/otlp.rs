@@ -19,6 +19,7 @@ pub use json::read as read_json;
 pub use protobuf::read as read_protobuf;
 
 use super::convert::{self, into_text};
+use super::protobuf_wire::ProtobufError;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -87,6 +88,12 @@ impl fmt::Display for OtlpError {
 }
 
 impl std::error::Error for OtlpError {}
+
+impl From<ProtobufError> for OtlpError {
+    fn from(error: ProtobufError) -> Self {
+        Self::Protobuf(error.0)
+    }
+}
 
 /// Values of a resource that all its records share.
 #[derive(Debug, Default)]

@@ -126,7 +126,9 @@ fn check_listeners(config: &Config) -> Result<(), String> {
 /// True if listeners cannot be opened at both addresses.
 fn is_same_place(one: &Endpoint, other: &Endpoint) -> bool {
     match (one, other) {
-        (Endpoint::Unix(one), Endpoint::Unix(other)) => resolved(one) == resolved(other),
+        (Endpoint::Unix(one) | Endpoint::UnixDatagram(one), Endpoint::Unix(other) | Endpoint::UnixDatagram(other)) => {
+            resolved(one) == resolved(other)
+        }
         (Endpoint::Udp(one), Endpoint::Udp(other)) => is_same_port(*one, *other),
         (Endpoint::Tcp(one) | Endpoint::Tls(one), Endpoint::Tcp(other) | Endpoint::Tls(other)) => {
             is_same_port(*one, *other)

@@ -31,8 +31,8 @@ pub struct Tls {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// SHA-256 of each valid token, in hex (`printf %s TOKEN | sha256sum`). Clients send `Authorization: Bearer TOKEN`.
-    /// Not set: clients need no token.
+    /// SHA-256 of each valid token, in hex (`printf %s TOKEN | sha256sum`). Clients send `Authorization: Bearer TOKEN`,
+    /// or in the way of their protocol. Not set: clients need no token.
     pub token_sha256: Vec<String>,
     /// Host names that HTTP requests may use for this service, besides `localhost` and IP addresses.
     pub hosts: Vec<String>,

@@ -15,7 +15,7 @@ use crate::stores::StoreAddress;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `tls://HOST:PORT`. A stream
+    /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `unix:///PATH?kind=datagram`, `tls://HOST:PORT`. A stream
     /// listener accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)).
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<ListenAddress>,

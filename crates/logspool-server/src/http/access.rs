@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use axum::http::{HeaderMap, header};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -33,20 +36,17 @@ impl AccessControl {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = AccessRules { tokens, hosts };
     }
 
-    /// True if a request with this value of the header `Authorization` is allowed.
-    pub(super) fn allows(&self, authorization: Option<&str>) -> bool {
+    /// True if a request with these headers is allowed.
+    pub(super) fn allows(&self, headers: &HeaderMap) -> bool {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.tokens.is_empty() {
             return true;
         }
-        let Some((scheme, token)) = authorization.and_then(|value| value.split_once(' ')) else { return false };
-        // The name of an authentication scheme is case-insensitive (RFC 9110, 11.1).
-        if !scheme.eq_ignore_ascii_case("Bearer") {
-            return false;
-        }
-        let sent = Sha256::digest(token.trim().as_bytes());
         // Compare with every token, each in constant time, so that the duration tells nothing about a token.
-        known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
+        tokens(headers).iter().any(|sent| {
+            let sent = Sha256::digest(sent);
+            known.tokens.iter().fold(false, |found, token| found | bool::from(token[..].ct_eq(&sent[..])))
+        })
     }
 
     /// True if the service accepts requests for this host.
@@ -58,6 +58,36 @@ impl AccessControl {
             || address.parse::<IpAddr>().is_ok()
             || self.0.read().unwrap_or_else(PoisonError::into_inner).hosts.contains(&name)
     }
+}
+
+/// The tokens in the headers of a request, in the forms in which senders can be told to send one.
+///
+/// | sender | header |
+/// |---|---|
+/// | most | `Authorization: Bearer TOKEN` |
+/// | Splunk's HEC | `Authorization: Splunk TOKEN` |
+/// | Elasticsearch | `Authorization: ApiKey TOKEN`, or base64 of `ID:TOKEN` |
+/// | Loki, Elasticsearch, Splunk's HEC | `Authorization: Basic`, with the token as password of any user |
+/// | Seq | `X-Seq-ApiKey: TOKEN` |
+fn tokens(headers: &HeaderMap) -> Vec<Vec<u8>> {
+    let mut tokens = Vec::new();
+    let values = headers.get_all(header::AUTHORIZATION).iter().filter_map(|value| value.to_str().ok());
+    for (scheme, value) in values.filter_map(|value| value.split_once(' ')) {
+        let value = value.trim();
+        // The name of an authentication scheme is case-insensitive (RFC 9110, 11.1).
+        let is = |name: &str| scheme.eq_ignore_ascii_case(name);
+        if is("Bearer") || is("Splunk") || is("ApiKey") {
+            tokens.push(value.as_bytes().to_vec());
+        }
+        if (is("ApiKey") || is("Basic"))
+            && let Ok(pair) = BASE64.decode(value)
+            && let Some(colon) = memchr::memchr(b':', &pair)
+        {
+            tokens.push(pair[colon + 1..].to_vec());
+        }
+    }
+    tokens.extend(headers.get("x-seq-apikey").map(|token| token.as_bytes().to_vec()));
+    tokens
 }
 
 fn digest(hex: &str) -> Option<[u8; 32]> {
@@ -82,15 +112,36 @@ mod tests {
         // The output of `printf %s secret | sha256sum`.
         let access = access(&["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"], &[]);
 
-        for right in ["Bearer secret", "bearer secret", "BEARER  secret"] {
-            assert!(access.allows(Some(right)), "{right}");
+        let headers = |name: &'static str, value: &str| {
+            HeaderMap::from_iter([(header::HeaderName::from_static(name), value.parse().unwrap())])
+        };
+        // The base64 texts are `id:secret`, `x:y:secret` and `:Secret`.
+        for right in [
+            "Bearer secret",
+            "bearer secret",
+            "BEARER  secret",
+            "Splunk secret",
+            "ApiKey secret",
+            "ApiKey aWQ6c2VjcmV0",
+            "Basic aWQ6c2VjcmV0",
+        ] {
+            assert!(access.allows(&headers("authorization", right)), "{right}");
         }
-        for wrong in
-            [None, Some("Bearer Secret"), Some("Bearer "), Some("Basic secret"), Some("secret"), Some("Bearersecret")]
-        {
-            assert!(!access.allows(wrong), "{wrong:?}");
+        for wrong in [
+            "Bearer Secret",
+            "Bearer ",
+            "Basic secret",
+            "secret",
+            "Bearersecret",
+            "Basic eDp5OnNlY3JldA==",
+            "Basic OlNlY3JldA==",
+            "Bearer aWQ6c2VjcmV0",
+        ] {
+            assert!(!access.allows(&headers("authorization", wrong)), "{wrong:?}");
         }
-        assert!(super::AccessControl::default().allows(None));
+        assert!(access.allows(&headers("x-seq-apikey", "secret")));
+        assert!(!access.allows(&HeaderMap::new()));
+        assert!(super::AccessControl::default().allows(&HeaderMap::new()));
     }
 
     #[test]

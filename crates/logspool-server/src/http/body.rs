@@ -6,19 +6,18 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::body::HttpBody;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{FromRequest, MatchedPath, Request};
 use axum::http::{HeaderMap, StatusCode, header};
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::context::Context;
 use super::error::HttpError;
 use super::guard::header_text;
-use super::paths;
 use crate::budget::Reservation;
 use crate::config::Limits;
-use crate::decoders::inflate::{self, InflateError};
+use crate::decoders::inflate::{Coding, InflateError};
 use crate::peer::Peer;
 
 /// Number of bytes that a request may hold without a reservation in the budget. Chosen: the same number as for a
@@ -45,7 +44,7 @@ impl FromRequest<Context> for RequestBody {
         let Context { intake, limits, .. } = context;
         let mut until = Instant::now() + limits.frame_time();
         // For other paths, wait without a limit: `HTTPHandler` ignores the answer, so a refused record would be lost.
-        let hears_answers = matches!(request.uri().path(), paths::OBJECTS | paths::OTLP);
+        let hears_answers = request.extensions().get::<MatchedPath>().is_some();
         let origin = request.extensions().get::<Peer>().expect("every request has its peer").origin();
         let body = request.into_body();
         let most = limits.body_bytes();
@@ -85,27 +84,31 @@ impl RequestBody {
         &self.bytes
     }
 
+    /// The bytes as the client sent them, and the reservation of their memory.
+    pub fn into_bytes(self) -> (Bytes, Option<Reservation>) {
+        (self.bytes.freeze(), self.room)
+    }
+
     /// Returns the bytes after decompression.
     pub fn inflated(&self, headers: &HeaderMap, limits: &Limits) -> Result<Cow<'_, [u8]>, HttpError> {
-        match header_text(headers, &header::CONTENT_ENCODING) {
-            None | Some("identity") => Ok(Cow::Borrowed(&self.bytes)),
-            Some("gzip") => {
-                let mut inflated = Vec::new();
-                match inflate::gzip(&self.bytes, limits.body_bytes(), &mut inflated) {
-                    Ok(()) => Ok(Cow::Owned(inflated)),
-                    Err(InflateError::TooLarge(_)) => Err(too_large(limits)),
-                    Err(error) => Err(HttpError(StatusCode::BAD_REQUEST, error.to_string())),
-                }
-            }
-            Some(other) => {
-                let why = format!("unknown content encoding {other:?}: use gzip or none");
-                Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
-            }
+        let name = header_text(headers, &header::CONTENT_ENCODING).unwrap_or_default().trim();
+        if name.is_empty() || name.eq_ignore_ascii_case("identity") {
+            return Ok(Cow::Borrowed(&self.bytes));
+        }
+        let Some(coding) = Coding::of(name) else {
+            let why = format!("unknown content encoding {name:?}: use {}", Coding::NAMES);
+            return Err(HttpError(StatusCode::UNSUPPORTED_MEDIA_TYPE, why));
+        };
+        let mut inflated = Vec::new();
+        match coding.inflate(&self.bytes, limits.body_bytes(), &mut inflated) {
+            Ok(()) => Ok(Cow::Owned(inflated)),
+            Err(InflateError::TooLarge(_)) => Err(too_large(limits)),
+            Err(error) => Err(HttpError(StatusCode::BAD_REQUEST, error.to_string())),
         }
     }
 }
 
-fn too_large(limits: &Limits) -> HttpError {
+pub(super) fn too_large(limits: &Limits) -> HttpError {
     let why = format!("the body is longer than {} bytes (16 times limits.frame_bytes)", limits.body_bytes());
     HttpError(StatusCode::PAYLOAD_TOO_LARGE, why)
 }

@@ -3,7 +3,7 @@
 //! The answer is sent after every store has committed the records.
 
 use axum::extract::{Extension, State};
-use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -11,10 +11,11 @@ use tokio::time::{Instant, timeout_at};
 use super::body::{ROOM_TIMEOUT, RequestBody};
 use super::context::Context;
 use super::error::HttpError;
-use super::guard::header_text;
+use super::guard::{content_type, is_from_browser};
 use crate::batch::Batch;
 use crate::budget::Reservation;
 use crate::config::Limits;
+use crate::decoders::convert::lossy;
 use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
@@ -22,6 +23,7 @@ use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::protocols::http::HTTP;
 use crate::protocols::json::{FRAME_FORMAT, JSON};
+use crate::record::Record;
 use crate::sources::frame_reader::FrameReader;
 use crate::sources::framing::{FrameError, FrameScan, InputEnd};
 
@@ -55,14 +57,11 @@ pub(super) async fn objects(
     headers: HeaderMap,
     sent: Result<RequestBody, HttpError>,
 ) -> Result<Response, HttpError> {
-    match content_type(&headers) {
-        "application/json" | "application/x-ndjson" | "application/jsonl" => {}
-        other => return Err(wrong_type(other, "application/json or application/x-ndjson")),
-    }
+    let kind = BodyKind::of(content_type(&headers))?;
     let sent = sent?;
     let turn = DecodePermit::wait(peer.origin(), &context).await?;
     let (batch, rejected, undecoded) =
-        decode(&sent, || read(&sent.inflated(&headers, &context.limits)?, peer, &context))?;
+        decode(&sent, || read(&sent.inflated(&headers, &context.limits)?, kind, peer, &context))?;
     drop(sent);
     let records = batch.len() - undecoded;
     commit(batch, turn, &context).await?;
@@ -73,15 +72,61 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
+/// What a body holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BodyKind {
+    /// JSON objects, one after the other or in a list.
+    Json,
+    /// JSON objects, or lines of text.
+    Text,
+}
+
+impl BodyKind {
+    /// The content types that senders give JSON lines have many names.
+    const JSON: [&str; 12] = [
+        "application/json",
+        "application/ndjson",
+        "application/x-ndjson",
+        "application/jsonl",
+        "application/x-jsonl",
+        "application/jsonlines",
+        "application/x-jsonlines",
+        "application/json-lines",
+        "application/json-seq",
+        "application/x-json-stream",
+        "application/stream+json",
+        "text/json",
+    ];
+
+    fn of(content_type: &str) -> Result<Self, HttpError> {
+        if Self::JSON.iter().any(|known| known.eq_ignore_ascii_case(content_type)) {
+            return Ok(Self::Json);
+        }
+        let text = ["text/plain", "text/x-ndjson", "text/ndjson", "text/jsonl"];
+        match text.iter().any(|known| known.eq_ignore_ascii_case(content_type)) {
+            true => Ok(Self::Text),
+            false => Err(wrong_type(content_type, "application/json, application/x-ndjson or text/plain")),
+        }
+    }
+}
+
 /// Decodes a body. While this thread decodes a long body, its other tasks run on another thread.
 pub(super) fn decode<T>(sent: &RequestBody, decode: impl FnOnce() -> T) -> T {
-    if sent.plain().len() < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
+    decode_bytes(sent.plain().len(), decode)
+}
+
+/// As [`decode`], for a body of this number of bytes.
+pub(super) fn decode_bytes<T>(bytes: usize, decode: impl FnOnce() -> T) -> T {
+    if bytes < QUICK_BYTES { decode() } else { tokio::task::block_in_place(decode) }
 }
 
 /// Returns the records, the number of objects that could not be read, and the number of records about these objects.
-fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), HttpError> {
+fn read(body: &[u8], kind: BodyKind, peer: Peer, context: &Context) -> Result<(Batch, usize, usize), HttpError> {
     let mut reader = FrameReader::new(&JSON, peer, &context.intake.metrics);
-    if body.trim_ascii_start().starts_with(b"[") {
+    let body = body.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(body);
+    if kind == BodyKind::Text && !matches!(body.trim_ascii_start().first(), Some(b'{' | b'[')) {
+        read_text(body, &context.limits, &mut reader)?;
+    } else if body.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
         read_lines(body, &context.limits, &mut reader)?;
@@ -105,6 +150,51 @@ fn read_lines(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Res
     }
     if let Some(FrameScan::Frame { from, to, .. }) = framer.last_frame(&body[at..], InputEnd::Stream) {
         reader.read(&body[at + from..at + to]);
+    }
+    Ok(())
+}
+
+/// Calls `each` with every JSON object of a body. Objects end with a line feed or NUL, and may have several lines.
+pub(super) fn each_object(body: &[u8], limits: &Limits, mut each: impl FnMut(&[u8])) -> Result<(), HttpError> {
+    let mut framer = (FRAME_FORMAT.framer)(limits.frame_bytes);
+    let too_large = |error: FrameError| HttpError(StatusCode::PAYLOAD_TOO_LARGE, error.to_string());
+    let (mut at, mut objects) = (0, 0);
+    let mut take = |object: &[u8]| {
+        let object = object.trim_ascii();
+        if !object.is_empty() {
+            objects += 1;
+            each(object);
+        }
+    };
+    while let FrameScan::Frame { from, to, next } = framer.scan(&body[at..]).map_err(too_large)? {
+        take(&body[at + from..at + to]);
+        at += next;
+    }
+    if let Some(FrameScan::Frame { from, to, .. }) = framer.last_frame(&body[at..], InputEnd::Stream) {
+        take(&body[at + from..at + to]);
+    }
+    match objects == 0 && !body.trim_ascii().is_empty() {
+        true => Err(HttpError(StatusCode::BAD_REQUEST, "the body has no JSON object".to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Each line of text is a record.
+fn read_text(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Result<(), HttpError> {
+    let mut at = 0;
+    for line in body.split(|byte| *byte == b'\n') {
+        at += line.len() + 1;
+        let line = line.trim_ascii_end();
+        if line.len() > limits.frame_bytes {
+            return Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limits.frame_bytes).to_string()));
+        }
+        if line.starts_with(b"{") {
+            reader.read(line);
+        } else if !line.is_empty() {
+            reader.count_frame();
+            reader.push(&Record { message: lossy(line), ..Record::default() });
+        }
+        not_too_many(reader, at, limits)?;
     }
     Ok(())
 }
@@ -175,16 +265,15 @@ pub(super) async fn form(
     Ok(StatusCode::OK.into_response())
 }
 
-/// True if a browser sent the request. A page of any origin can load an image whose query string has a record, and this
-/// request has no header `Origin`. Only browsers send the headers checked here. Several headers are checked, because
-/// browsers omit `Sec-Fetch-Site` in requests to other machines.
-fn is_from_browser(headers: &HeaderMap) -> bool {
-    let has = |name: &str| headers.contains_key(name);
-    let is_foreign = match headers.get("sec-fetch-site") {
-        Some(site) => site != "none",
-        None => has("accept-language"),
-    };
-    is_foreign || has("origin") || has("referer") || has("cookie")
+/// Refuses records at once if a store is known to fail, so that their sender keeps them.
+pub(super) fn refuse_if_failing(batch: &Batch, context: &Context) -> Result<(), HttpError> {
+    if let Some((store, trouble)) = context.intake.metrics.failing_stores().into_iter().next()
+        && !batch.is_empty()
+    {
+        let why = format!("the store {store} does not work: {}", trouble.why);
+        return Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why));
+    }
+    Ok(())
 }
 
 /// Hands the records to the stores, and waits until they are stored. If the answer is "try again later", no record was
@@ -214,12 +303,6 @@ async fn wait_until_stored(outcome: oneshot::Receiver<Outcome>) -> Result<(), Ht
             Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why))
         }
     }
-}
-
-/// Returns the content type without its parameters.
-pub(super) fn content_type(headers: &HeaderMap) -> &str {
-    let whole = header_text(headers, &header::CONTENT_TYPE).unwrap_or_default();
-    whole.split(';').next().unwrap_or_default().trim()
 }
 
 pub(super) fn wrong_type(found: &str, wanted: &str) -> HttpError {

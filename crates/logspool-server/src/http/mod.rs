@@ -9,6 +9,7 @@ mod answer;
 mod body;
 mod connection;
 mod context;
+mod doors;
 mod error;
 mod guard;
 mod ingest;

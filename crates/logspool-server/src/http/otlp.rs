@@ -17,7 +17,8 @@ use axum::response::{IntoResponse, Response};
 use super::body::RequestBody;
 use super::context::Context;
 use super::error::{ErrorReason, HttpError};
-use super::ingest::{self, DecodePermit, content_type, wrong_type};
+use super::guard::content_type;
+use super::ingest::{self, DecodePermit, wrong_type};
 use super::paths;
 use crate::batch::Batch;
 use crate::decoders::otlp::{self, Encoding, RejectedRecords, UnreadableRecord};
@@ -49,11 +50,18 @@ pub(super) async fn logs(
     let (batch, rejected) =
         ingest::decode(&sent, || read(encoding, &sent.inflated(&headers, &context.limits)?, peer, &context))?;
     drop(sent);
-    commit(batch, turn, &context).await?;
+    ingest::refuse_if_failing(&batch, &context)?;
+    ingest::commit(batch, turn, &context).await?;
     Ok(([(header::CONTENT_TYPE, encoding.content_type())], encoding.success(&rejected)).into_response())
 }
 
-fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, RejectedRecords), HttpError> {
+/// Reads the records of a request. The rejected ones are counted for the answer.
+pub(super) fn read(
+    encoding: Encoding,
+    body: &[u8],
+    peer: Peer,
+    context: &Context,
+) -> Result<(Batch, RejectedRecords), HttpError> {
     let mut reader = FrameReader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     let (mut taken, mut rejected) = (0_u64, RejectedRecords::default());
@@ -87,18 +95,6 @@ fn read(encoding: Encoding, body: &[u8], peer: Peer, context: &Context) -> Resul
         return Err(HttpError(StatusCode::BAD_REQUEST, why));
     }
     Ok((reader.take(), rejected))
-}
-
-/// Hands the records to the stores, and waits until they are stored. If a store is known to fail, refuses the records
-/// at once.
-async fn commit(batch: Batch, turn: DecodePermit, context: &Context) -> Result<(), HttpError> {
-    if let Some((store, trouble)) = context.intake.metrics.failing_stores().into_iter().next()
-        && !batch.is_empty()
-    {
-        let why = format!("the store {store} does not work: {}", trouble.why);
-        return Err(HttpError(StatusCode::SERVICE_UNAVAILABLE, why));
-    }
-    ingest::commit(batch, turn, context).await
 }
 
 /// Converts all error answers of the OTLP path to the form that OTLP specifies.

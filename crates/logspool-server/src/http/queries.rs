@@ -121,6 +121,7 @@ pub(super) async fn query(
 /// Returns a function that writes the rows of an answer.
 fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
     let mut answer = None;
+    let mut has_rows = false;
     let mut output = Some(Output::new(
         Vec::new(),
         format,
@@ -133,14 +134,24 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
             none => none.insert(answers.begin(&query, cancel).map_err(|error| unavailable(&error))?),
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
-        let mut each =
-            |found: AnswerRow<'_>| match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
+        let mut each = |found: AnswerRow<'_>| {
+            has_rows = true;
+            match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
                 Ok(()) if pieces.is_full() => RowFlow::Pause,
                 Ok(()) => RowFlow::Continue,
                 // Writing to memory cannot fail.
                 Err(_) => RowFlow::Stop,
-            };
-        let progress = answer.resume(&mut each).map_err(|error| unavailable(&error))?;
+            }
+        };
+        let resumed = answer.resume(&mut each);
+        if let Err(StoreError::Fatal(_)) = resumed
+            && has_rows
+        {
+            // A file is damaged. The client gets the records of the other files, and then the reason.
+            // Writing to memory cannot fail.
+            _ = pieces.flush();
+        }
+        let progress = resumed.map_err(|error| unavailable(&error))?;
         if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 
 use super::access::AccessControl;
 use super::context::Context;
-use super::{guard, ingest, otlp, page, paths, queries, state, tail};
+use super::{doors, guard, ingest, otlp, page, paths, queries, state, tail};
 use crate::config::Limits;
 use crate::intake::Intake;
 use crate::scheduler::{QueryScheduler, SchedulerSizes};
@@ -37,14 +37,16 @@ pub fn router(
         .route("/api/tail", get(tail::tail))
         .route("/metrics", get(state::metrics))
         .route("/openapi.json", get(|| async { ([(header::CONTENT_TYPE, "application/json")], OPENAPI) }))
-        .route(paths::OBJECTS, post(ingest::objects))
+        .route(paths::OBJECTS, post(ingest::objects).layer(middleware::from_fn(guard::check_page)))
         .route(paths::OTLP, post(otlp::logs))
         // `HTTPHandler` sends to a path that its user chooses, so every other path receives records.
         .fallback(ingest::form)
         .layer(middleware::from_fn_with_state(context.clone(), guard::check_token));
-    let all = open.merge(guarded).layer(middleware::from_fn(page::serve));
+    let all = guarded.merge(doors::routes(&context)).layer(middleware::from_fn(page::serve));
     let all = all.layer(middleware::from_fn_with_state(context.clone(), guard::check_host));
-    let all = all.layer(middleware::from_fn(otlp::errors));
+    // Load balancers ask for the state of the service by any name.
+    let all = all.merge(open).layer(middleware::from_fn(otlp::errors));
+    let all = all.layer(middleware::map_response(guard::no_sniffing));
     all.with_state(context)
 }
 

@@ -34,8 +34,9 @@ const PING_BYTES: usize = 64 * 1024;
 pub const FORWARD: Protocol = Protocol {
     name: "forward",
     senders: "logspool's own client, Fluentd, Fluent Bit, Docker",
-    // The first bytes of a MessagePack array.
-    first_bytes: &[(0x92, 0x94), (0xDC, 0xDD)],
+    // The first bytes of a MessagePack array. Fluentd's clients may send nil between messages, to see whether the
+    // connection is open.
+    first_bytes: &[(0x92, 0x94), (NIL, NIL), (0xDC, 0xDD)],
     tie_breaker: None,
     datagrams: None,
     traffic: TrafficKind::Records,
@@ -45,6 +46,9 @@ pub const FORWARD: Protocol = Protocol {
         serve: |connection| Box::pin(serve(connection)),
     },
 };
+
+/// The value nil of MessagePack. No message begins with it.
+const NIL: u8 = 0xC0;
 
 async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let Connection { protocol, stream, first, peer, shared, .. } = connection;
@@ -89,7 +93,11 @@ impl ConnectionChunks {
         let mut scanner = Scanner::default();
         loop {
             reader.mark_arrival();
-            while !input.buffer.is_empty() {
+            while let Some(first) = input.buffer.first() {
+                if *first == NIL {
+                    input.advance(1);
+                    continue;
+                }
                 let length = match scanner.frame(&input.buffer, &self.limits) {
                     Ok(ScannedFrame::Complete { length }) => length,
                     Ok(ScannedFrame::Incomplete) => break,

@@ -1,7 +1,5 @@
 //! The protocol HTTP: requests with records, and queries.
 
-use tokio::io::AsyncReadExt;
-
 use crate::http;
 use crate::protocol::{Connection, ConnectionKind, Protocol, ServeFuture};
 use crate::sources::admission::TrafficKind;
@@ -10,7 +8,8 @@ use crate::sources::shared::ConnectionEnd;
 /// The declaration of HTTP; see the module documentation.
 pub const HTTP: Protocol = Protocol {
     name: "http",
-    senders: "Python's `HTTPHandler`, OpenTelemetry, `curl`, browsers",
+    senders: "Python's `HTTPHandler`, OpenTelemetry (also gRPC), senders of Loki, Elasticsearch, Splunk, Seq, GELF and \
+              the journal, `curl`, browsers",
     first_bytes: &[(b'A', b'Z')],
     tie_breaker: None,
     datagrams: None,
@@ -21,9 +20,7 @@ pub const HTTP: Protocol = Protocol {
 fn serve(connection: Connection<'_>) -> ServeFuture<'_> {
     let Connection { stream, first, peer, slot, shared, .. } = connection;
     Box::pin(async move {
-        let (read, write) = tokio::io::split(stream);
-        let read = AsyncReadExt::chain(std::io::Cursor::new(first), read);
-        http::connection((read, write), peer, slot, shared).await;
+        http::connection(stream, first, peer, slot, shared).await;
         ConnectionEnd::Peer
     })
 }

@@ -38,7 +38,9 @@ fn framer(limit: usize) -> Box<dyn Framer> {
 
 /// Decodes a JSON line. It is decoded as GELF if it has the keys that GELF requires.
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
-    let pairs = json_line::object(frame).map_err(|error| error.to_string())?;
+    // syslog-ng ends each datagram of GELF with NUL.
+    let end = frame.iter().rposition(|byte| *byte != 0 && !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
+    let pairs = json_line::object(&frame[..end]).map_err(|error| error.to_string())?;
     // Refuse an empty object: its record would have no information, and would take a hundred times as many bytes.
     if pairs.is_empty() {
         return Err("the line is an empty JSON object".to_owned());

@@ -3,7 +3,7 @@
 use super::syslog;
 use crate::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
 use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer};
+use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// The declaration of syslog with octet counting; see the module documentation.
 pub const OCTET_COUNTED: Protocol = Protocol {
@@ -32,6 +32,11 @@ impl Framer for OctetCountedFramer {
     fn scan(&mut self, bytes: &[u8]) -> Result<FrameScan, FrameError> {
         octet_counted(bytes, self.limit)
     }
+
+    fn last_frame(&mut self, bytes: &[u8], ended: InputEnd) -> Option<FrameScan> {
+        let is_line = ended == InputEnd::Stream && bytes.starts_with(b"<");
+        is_line.then_some(FrameScan::Frame { from: 0, to: bytes.len(), next: bytes.len() })
+    }
 }
 
 fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
@@ -42,8 +47,14 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
     }
     let length = match bytes.get(digits) {
         None => return Ok(FrameScan::Incomplete),
-        // Some senders add a line feed after a message. Treat it as an empty frame.
-        Some(b'\n') if digits == 0 => return Ok(FrameScan::Frame { from: 0, to: 0, next: 1 }),
+        // Some senders add a line end or NUL after a message. Treat it as an empty frame.
+        Some(b'\n' | b'\r' | b'\0') if digits == 0 => return Ok(FrameScan::Frame { from: 0, to: 0, next: 1 }),
+        // A relay may mix messages with and without a length. A message without one ends at a line feed or NUL.
+        Some(b'<') if digits == 0 => {
+            let end = memchr::memchr2(b'\n', b'\0', bytes);
+            let step = end.map_or(FrameScan::Incomplete, |end| FrameScan::Frame { from: 0, to: end, next: end + 1 });
+            return check_length(limit, step, bytes);
+        }
         Some(b' ') if digits > 0 => {
             bytes[..digits].iter().fold(0, |length, digit| length * 10 + usize::from(digit - b'0'))
         }
@@ -69,7 +80,13 @@ mod tests {
     #[test]
     fn octets_are_counted() {
         check(framer, b"6 <14>a\n8 <14>b\nc\n\n5 <14>d", &[b"<14>a\n", b"<14>b\nc\n", b"", b"<14>d"], b"");
-        assert_eq!(Err(FrameError::Length), framer(LIMIT).scan(b"<14>"));
+        check(
+            framer,
+            b"6 <14>a\n\r\n6 <14>bc\0\0<14>d\n7 <14>e\nf\n<14>g\0<14>",
+            &[b"<14>a\n", b"", b"", b"<14>bc", b"", b"", b"<14>d", b"<14>e\nf", b"", b"<14>g"],
+            b"<14>",
+        );
+        assert_eq!(Err(FrameError::Length), framer(LIMIT).scan(b"x"));
     }
 
     #[test]

@@ -330,14 +330,15 @@ mod tests {
 
     #[test]
     fn an_open_command_is_distinguished_from_counted_octets() {
-        let name = |bytes: &[u8], rest| protocols::detect(bytes, rest).unwrap().map(|found| found.name);
+        let name = |bytes: &[u8], rest| protocols::detect(bytes, rest).unwrap().map(|found| found.protocol.name);
         for end in 1..8 {
             assert_eq!(None, name(&b"1 open 85"[..end.min(7)], InputState::Open));
         }
         assert_eq!(Some("relp"), name(b"1 open 8", InputState::Open));
-        for octets in [&b"12 <14>text"[..], b"12 open the door", b"12 opener", b"1234567890"] {
+        for octets in [&b"12 <14>text"[..], b"12 open the door", b"1234567890"] {
             assert_eq!(Some("syslog-octets"), name(octets, InputState::Open), "{}", octets.escape_ascii());
         }
+        assert_eq!(Some("text"), name(b"12 opener", InputState::Open));
         assert_eq!(Some("syslog-octets"), name(b"12", InputState::Closed));
     }
 

@@ -14,7 +14,11 @@ pub const ALL: &[&Protocol] = &[
     &super::forward::FORWARD,
     &super::http::HTTP,
     &super::relp::RELP,
+    &super::text::TEXT,
 ];
+
+/// Maximum number of white space bytes before a protocol.
+const MAX_BLANK_BYTES: usize = 1024;
 
 /// The first byte of a TLS connection.
 const TLS: u8 = 0x16;
@@ -28,27 +32,69 @@ pub enum InputState {
     Closed,
 }
 
+/// The protocol of the first bytes of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Detected {
+    /// The protocol.
+    pub protocol: &'static Protocol,
+    /// Number of bytes before its first byte: a byte order mark and white space.
+    pub blank: usize,
+}
+
 /// Returns the protocol that begins with the first bytes of a connection. At least one byte is required. `None`: more
 /// bytes are needed to decide between two protocols.
 ///
 /// # Errors
 ///
 /// No protocol begins with these bytes.
-pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<&'static Protocol>, FrameError> {
+pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<Detected>, FrameError> {
+    let blank = match super::text::blank_bytes(bytes) {
+        Some(blank) => blank,
+        None if rest == InputState::Open && bytes.len() < MAX_BLANK_BYTES => return Ok(None),
+        None => 0,
+    };
+    let bytes = &bytes[blank..];
+    let detected = |protocol| Ok(Some(Detected { protocol, blank }));
     let first = bytes[0];
+    match super::text::is_text(bytes) {
+        Some(true) => return detected(&super::text::TEXT),
+        None if rest == InputState::Open => return Ok(None),
+        _ => {}
+    }
     let mut found = None;
     for protocol in ALL.iter().filter(|protocol| protocol.may_begin_with(first)) {
         match protocol.tie_breaker.as_ref().map(|tie| (tie.decide)(bytes)) {
-            Some(Some(true)) => return Ok(Some(protocol)),
+            Some(Some(true)) => return detected(protocol),
             Some(None) if rest == InputState::Open => return Ok(None),
             Some(_) => {}
             None => found = Some(*protocol),
         }
     }
     match found {
-        Some(protocol) => Ok(Some(protocol)),
+        Some(protocol) => detected(protocol),
+        // White space and nothing else.
+        None if first.is_ascii_whitespace() => detected(&super::text::TEXT),
         None if first == TLS => Err(FrameError::Tls),
         None => Err(FrameError::Unknown(first)),
+    }
+}
+
+/// Returns the protocol of a frame that begins with these bytes, if they cannot be a frame of the protocol `now`. Some
+/// senders share one connection between outputs of several formats.
+pub fn begins_frame(bytes: &[u8], now: &Protocol) -> Option<&'static Protocol> {
+    if bytes.first().is_none_or(|byte| now.may_begin_with(*byte)) {
+        return None;
+    }
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    match bytes {
+        [b'{', ..] => Some(&super::json::JSON),
+        // Messages between counted ones are read by the framer for counted ones.
+        [b'<', ..] if *now == super::octet_counted::OCTET_COUNTED => None,
+        [b'<', digit, ..] if digit.is_ascii_digit() => Some(&super::syslog::SYSLOG),
+        _ if (1..=9).contains(&digits) && bytes[digits..].starts_with(b" <") => {
+            Some(&super::octet_counted::OCTET_COUNTED)
+        }
+        _ => None,
     }
 }
 
@@ -140,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_first_byte_decides_the_protocol() {
-        let name = |bytes: &[u8]| detect(bytes, InputState::Open).map(|found| found.unwrap().name);
+        let name = |bytes: &[u8]| detect(bytes, InputState::Open).map(|found| found.unwrap().protocol.name);
 
         assert_eq!(Ok("pickle"), name(b"\0\0\x02\x01}q"));
         assert_eq!(Ok("json"), name(b"{\"a\":1}"));
@@ -149,7 +195,28 @@ mod tests {
         assert_eq!(Ok("forward"), name(b"\x93\xA3tag"));
         assert_eq!(Ok("http"), name(b"POST / HTTP/1.1"));
         assert_eq!(Err(FrameError::Tls), name(b"\x16\x03\x01"));
-        assert_eq!(Err(FrameError::Unknown(b'z')), name(b"z"));
+        assert_eq!(Ok("text"), name(b"z"));
+        assert_eq!(Ok("text"), name(b"Hello world"));
+        assert_eq!(Ok("text"), name(b"2026-11-22 10:00:00 paid"));
+        assert_eq!(Err(FrameError::Unknown(0x7F)), name(b"\x7F"));
+        let blank =
+            |bytes: &[u8]| detect(bytes, InputState::Open).unwrap().map(|found| (found.protocol.name, found.blank));
+        assert_eq!(Some(("json", 5)), blank(b"\xEF\xBB\xBF\r\n{"));
+        assert_eq!(Some(("syslog", 1)), blank(b" <14>text"));
+        assert_eq!(None, blank(b"\n"));
+    }
+
+    #[test]
+    fn a_frame_of_another_protocol_is_seen_only_where_its_own_cannot_begin() {
+        let json = &super::super::json::JSON;
+        let name = |bytes: &[u8], now| begins_frame(bytes, now).map(|found| found.name);
+
+        assert_eq!(Some("syslog"), name(b"<14>text", json));
+        assert_eq!(Some("syslog-octets"), name(b"12 <14>text", json));
+        assert_eq!(Some("json"), name(b"{", &super::super::syslog::SYSLOG));
+        for same in [&b"{"[..], b"", b"12 monkeys", b"<html>", b"text", b"\n{"] {
+            assert_eq!(None, name(same, json), "{same:?}");
+        }
     }
 
     #[test]

@@ -41,8 +41,11 @@ impl Field {
     }
 
     /// The field with this name. The process id is `pid`; `process`, its name in [`crate::record::Record`], works as
-    /// well. Any other name is an extra key.
+    /// well. Any other name is an extra key. `fields.NAME` is the extra key of this name, also if a field has it.
     pub fn named(name: &str) -> Self {
+        if let Some(key) = name.strip_prefix("fields.").filter(|key| !key.is_empty()) {
+            return Self::Extra(key.to_owned());
+        }
         let name = if name == "process" { "pid" } else { name };
         KNOWN.iter().find(|field| field.name() == name).cloned().unwrap_or_else(|| Self::Extra(name.to_owned()))
     }
@@ -103,5 +106,7 @@ mod tests {
         }
         assert_eq!(Field::Process, Field::named("process"));
         assert_eq!(Field::Extra("http.status".to_owned()), Field::named("http.status"));
+        assert_eq!(Field::Extra("pid".to_owned()), Field::named("fields.pid"));
+        assert_eq!(Field::Extra("fields.".to_owned()), Field::named("fields."));
     }
 }

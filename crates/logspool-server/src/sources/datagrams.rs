@@ -3,10 +3,12 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::net::UdpSocket;
+use tokio::net::{UdpSocket, UnixDatagram};
 
 use super::frame_reader::FrameReader;
 use super::shared::SharedState;
@@ -30,13 +32,42 @@ const BURST_DATAGRAMS: usize = 256;
 /// The origin of all datagrams. All their senders count as one, because the source address of a datagram can be forged.
 const DATAGRAM_ORIGIN: Origin = Origin::V4(Ipv4Addr::UNSPECIFIED);
 
+/// The datagram with which Fluentd asks whether a receiver is there.
+const HEARTBEAT: &[u8] = b"\0";
+
 /// An open socket for datagrams.
 #[derive(Debug)]
 pub struct DatagramReader {
     /// The configured address, with the actual port if port 0 was configured.
     pub address: ListenAddress,
-    socket: UdpSocket,
+    socket: Socket,
 }
+
+#[derive(Debug)]
+enum Socket {
+    Udp(UdpSocket),
+    Unix(UnixDatagram),
+}
+
+impl Socket {
+    async fn readable(&self) -> io::Result<()> {
+        match self {
+            Self::Udp(socket) => socket.readable().await,
+            Self::Unix(socket) => socket.readable().await,
+        }
+    }
+
+    /// Receives a datagram if there is one. The sender at a unix socket is some process of this machine.
+    fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Peer)> {
+        match self {
+            Self::Udp(socket) => socket.try_recv_from(buffer).map(|(length, from)| (length, Peer::Socket(from))),
+            Self::Unix(socket) => socket.try_recv(buffer).map(|length| (length, Peer::Local(ANY_USER))),
+        }
+    }
+}
+
+/// Stands for the unknown user who sent a datagram to a unix socket.
+const ANY_USER: u32 = u32::MAX;
 
 impl DatagramReader {
     /// Opens the socket.
@@ -44,10 +75,19 @@ impl DatagramReader {
     /// # Errors
     ///
     /// The address and the reason of the failure.
-    pub fn open(address: &ListenAddress, at: SocketAddr) -> Result<Self, String> {
-        let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
-        let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
-        Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), protocol: address.protocol }, socket })
+    pub fn open(address: &ListenAddress) -> Result<Self, String> {
+        let why = |error: io::Error| format!("cannot listen at {address}: {error}");
+        let mut address = address.clone();
+        let socket = match &mut address.endpoint {
+            Endpoint::Udp(at) => {
+                let socket = bind(*at).map_err(why)?;
+                *at = socket.local_addr().map_err(why)?;
+                Socket::Udp(socket)
+            }
+            Endpoint::UnixDatagram(path) => Socket::Unix(bind_unix(path).map_err(why)?),
+            _ => return Err(format!("{address} accepts connections, not datagrams")),
+        };
+        Ok(Self { address, socket })
     }
 
     /// Reads datagrams until the service ends.
@@ -68,6 +108,9 @@ impl DatagramReader {
         // Read the datagrams that the kernel still holds. The time is limited because senders may continue to send.
         while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
         readers.end();
+        if let Endpoint::UnixDatagram(path) = &self.address.endpoint {
+            drop(std::fs::remove_file(path));
+        }
     }
 }
 
@@ -103,24 +146,31 @@ impl<'a> ProtocolReaders<'a> {
     }
 
     /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
-    fn read_burst(&mut self, socket: &UdpSocket, protocol: Option<&'static Protocol>) -> usize {
+    fn read_burst(&mut self, socket: &Socket, protocol: Option<&'static Protocol>) -> usize {
         for ProtocolReader { reader, .. } in &mut self.all {
             reader.mark_arrival();
         }
         let mut count = 0;
         while count < BURST_DATAGRAMS {
-            let Ok((length, from)) = socket.try_recv_from(&mut self.buffer) else { break };
+            let Ok((length, peer)) = socket.try_receive(&mut self.buffer) else { break };
             count += 1;
             let datagram = &self.buffer[..length];
+            if datagram == HEARTBEAT {
+                continue;
+            }
             let Some(protocol) = protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
             let Some(declared) = &protocol.datagrams else { continue };
             let place = self.all.iter().position(|known| known.protocol == protocol).unwrap_or_else(|| {
-                let reader = FrameReader::new(protocol, Peer::Socket(from), &self.shared.intake.metrics);
+                let reader = FrameReader::new(protocol, peer.clone(), &self.shared.intake.metrics);
                 self.all.push(ProtocolReader { protocol, unpack: (declared.open)(), reader });
                 self.all.len() - 1
             });
             let ProtocolReader { unpack, reader, .. } = &mut self.all[place];
-            reader.set_peer(Peer::Socket(from));
+            let from = match &peer {
+                Peer::Socket(from) => *from,
+                Peer::Local(_) => LOCAL,
+            };
+            reader.set_peer(peer);
             unpack.take(datagram, from, Instant::now(), &mut |found| match found {
                 Ok(frame) => reader.read(frame),
                 Err(why) => reader.reject(datagram, why),
@@ -147,6 +197,22 @@ impl<'a> ProtocolReaders<'a> {
         }
         self.counted = all;
     }
+}
+
+/// The sender of all parts of GELF messages at a unix socket.
+const LOCAL: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Opens a unix socket. Replaces a socket file that no process reads any more.
+fn bind_unix(path: &Path) -> io::Result<UnixDatagram> {
+    let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+    let probe = std::os::unix::net::UnixDatagram::unbound()?;
+    if is_socket && probe.connect(path).is_err() {
+        drop(std::fs::remove_file(path));
+    }
+    let socket = UnixDatagram::bind(path)?;
+    // Ignore an error: the kernel may allow only a smaller buffer.
+    drop(socket2::SockRef::from(&socket).set_recv_buffer_size(KERNEL_BYTES));
+    Ok(socket)
 }
 
 fn bind(address: SocketAddr) -> io::Result<UdpSocket> {

@@ -83,6 +83,11 @@ impl<'a> FrameReader<'a> {
         }
     }
 
+    /// The protocol of the frames.
+    pub fn protocol(&self) -> &'static Protocol {
+        self.protocol
+    }
+
     /// The origin of the frames.
     pub fn origin(&self) -> Origin {
         self.peer.origin()
@@ -209,6 +214,8 @@ impl<'a> FrameReader<'a> {
             count("records", i64::try_from(records).unwrap_or(i64::MAX));
         }
         let (protocol, peer) = (self.protocol.name, self.peer.name());
+        fields.push((Cow::Borrowed("protocol"), Value::text(protocol)));
+        fields.push((Cow::Borrowed("reason"), Value::text(general(why))));
         let record = Record {
             level: 40,
             logger: Cow::Borrowed(UNDECODED_LOGGER),
@@ -253,6 +260,12 @@ impl<'a> FrameReader<'a> {
     }
 }
 
+/// The reason without the parts that differ from frame to frame: positions and numbers at its end. So unreadable frames
+/// can be counted by reason.
+fn general(why: &str) -> &str {
+    why.split(" at line ").next().unwrap_or(why)
+}
+
 /// The fields that hold a whole frame. A frame that is not text, or that has many control characters, is kept as base64
 /// beside its first bytes: a control character takes six bytes of JSON.
 fn kept_frame(frame: &[u8]) -> Vec<(Cow<'_, str>, Value<'_>)> {
@@ -283,6 +296,11 @@ mod tests {
         reader.take()
     }
 
+    /// The fields before the protocol and the reason.
+    fn about_frame(fields: Option<&str>) -> &str {
+        fields.and_then(|fields| fields.split(",\"protocol\":").next()).unwrap_or_default()
+    }
+
     #[test]
     fn an_unreadable_frame_becomes_a_record_with_the_reason() {
         let batch = read(&JSON, &[b"{\"message\":\"good\"}", b"{bad}\r", b"\r"]);
@@ -292,7 +310,12 @@ mod tests {
         let undecoded = batch.row(1).unwrap();
         assert_eq!((40, UNDECODED_LOGGER), (undecoded.level, undecoded.logger));
         assert!(undecoded.message.starts_with("cannot read a json frame from 127.0.0.1:7: the line is not JSON"));
-        assert_eq!(Some("{\"frame\":\"{bad}\",\"frame_bytes\":5}"), undecoded.fields);
+        assert_eq!(
+            Some(
+                r#"{"frame":"{bad}","frame_bytes":5,"protocol":"json","reason":"the line is not JSON: key must be a string"}"#
+            ),
+            undecoded.fields
+        );
         assert_eq!(Some("127.0.0.1"), undecoded.host);
     }
 
@@ -316,13 +339,13 @@ mod tests {
         let long = vec![b'x'; TINY_BYTES];
         let batch = read(&JSON, &[b"{}", b"{}", b"{}", b"{\"message\":\"good\"}", b"y", &long, &long, b"z"]);
 
-        let rows: Vec<_> = batch.rows().map(|row| (row.logger, row.fields.unwrap_or_default())).collect();
-        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"{}","frame_bytes":2,"frames":3}"#), rows[0]);
+        let rows: Vec<_> = batch.rows().map(|row| (row.logger, about_frame(row.fields))).collect();
+        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"{}","frame_bytes":2,"frames":3"#), rows[0]);
         assert_eq!(("", ""), rows[1]);
-        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"y","frame_bytes":1}"#), rows[2]);
+        assert_eq!((UNDECODED_LOGGER, r#"{"frame":"y","frame_bytes":1"#), rows[2]);
         let long = String::from_utf8(long).unwrap();
-        assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32}}"#), rows[3].1);
-        assert_eq!(r#"{"frame":"z","frame_bytes":1}"#, rows[5].1);
+        assert_eq!(format!(r#"{{"frame":"{long}","frame_bytes":32"#), rows[3].1);
+        assert_eq!(r#"{"frame":"z","frame_bytes":1"#, rows[5].1);
         assert_eq!(6, rows.len());
     }
 
@@ -333,7 +356,7 @@ mod tests {
         let batch = read(&PICKLE, &frames);
 
         assert_eq!(MAX_ROW_RECORDS, batch.len());
-        assert!(batch.row(MAX_ROW_RECORDS - 1).unwrap().fields.unwrap().ends_with(r#","frames":93}"#));
+        assert!(about_frame(batch.row(MAX_ROW_RECORDS - 1).unwrap().fields).ends_with(r#","frames":93"#));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -18,7 +18,7 @@ use super::shared::{ConnectionEnd, SharedState};
 use crate::intake::Intake;
 use crate::peer::Peer;
 use crate::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
-use crate::protocols::{self, InputState};
+use crate::protocols::{self, Detected, InputState};
 use crate::stop::stopped;
 use crate::warnings;
 
@@ -86,6 +86,7 @@ where
     let mut first = BytesMut::with_capacity(SMALL_READ_BYTES);
     let until = Instant::now() + slot.header_time(shared.limits.header_time());
     let mut stop = shared.stop.clone();
+    let only = protocol;
     let protocol = loop {
         let came = tokio::select! {
             came = timeout_at(until, stream.read_buf(&mut first)) => came,
@@ -98,8 +99,12 @@ where
             Err(_) | Ok(Ok(0)) => InputState::Closed,
             Ok(Ok(_)) => InputState::Open,
         };
-        match protocol.map_or_else(|| protocols::detect(&first, rest), |protocol| Ok(Some(protocol))) {
-            Ok(Some(protocol)) => break protocol,
+        let given = protocol.map(|protocol| Ok(Some(Detected { protocol, blank: 0 })));
+        match given.unwrap_or_else(|| protocols::detect(&first, rest)) {
+            Ok(Some(Detected { protocol, blank })) => {
+                first.advance(blank);
+                break protocol;
+            }
             Ok(None) => {}
             Err(error) => return ConnectionEnd::Frame(error),
         }
@@ -110,7 +115,9 @@ where
     match &protocol.connections {
         ConnectionKind::Frames(declared) => {
             let input = Input::new(stream, first, peer.origin(), shared);
-            serve_frames(input, protocol, declared, peer, shared).await.map_or_else(|end| end, |()| ConnectionEnd::Peer)
+            let may_change = if only.is_some() { ProtocolChange::Never } else { ProtocolChange::BetweenFrames };
+            let served = serve_frames(input, (protocol, declared, may_change), peer, shared).await;
+            served.map_or_else(|end| end, |()| ConnectionEnd::Peer)
         }
         ConnectionKind::Session { serve, .. } => {
             serve(Connection { protocol, stream: Box::new(stream), first, peer, slot, shared }).await
@@ -121,8 +128,7 @@ where
 /// Reads frames that hold one record each.
 async fn serve_frames<R: AsyncRead + Unpin>(
     mut input: Input<R>,
-    protocol: &'static Protocol,
-    declared: &FrameFormat,
+    (protocol, declared, may_change): (&'static Protocol, &FrameFormat, ProtocolChange),
     peer: &Peer,
     shared: &SharedState,
 ) -> Result<(), ConnectionEnd> {
@@ -130,10 +136,17 @@ async fn serve_frames<R: AsyncRead + Unpin>(
     let mut reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.mark_arrival();
-        let taken = take_frames(&mut input, &mut *framer, &mut reader, &shared.intake).await;
+        let taken = take_frames(&mut input, &mut *framer, &mut reader, (&shared.intake, may_change)).await;
         match taken {
             Ok(FramesTaken::All) => {}
             Ok(FramesTaken::Part) => continue,
+            Ok(FramesTaken::UpTo(other)) => {
+                if let Some(declared) = other.frame_format() {
+                    framer = (declared.framer)(shared.limits.frame_bytes);
+                    reader = FrameReader::new(other, peer.clone(), &shared.intake.metrics);
+                }
+                continue;
+            }
             Err(error) => return Err(ConnectionEnd::Frame(error)),
         }
         let pause = framer.ends_at_pause(&input.buffer).then_some(LINE_PAUSE);
@@ -173,6 +186,18 @@ enum FramesTaken {
     All,
     /// Decoding stopped because the room was full or the turn was over. More complete frames may be left.
     Part,
+    /// The next frame is of another protocol.
+    UpTo(&'static Protocol),
+}
+
+/// Whether the frames of a connection may change their protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProtocolChange {
+    /// The listener has only one protocol.
+    Never,
+    /// A frame may be of another protocol than the frame before it. log4j2, for example, shares one connection between
+    /// the appenders of one port.
+    BetweenFrames,
 }
 
 /// Decodes the received frames and hands over their records, until the reserved room is full or the turn ends.
@@ -180,8 +205,15 @@ async fn take_frames<R>(
     input: &mut Input<R>,
     framer: &mut dyn Framer,
     reader: &mut FrameReader<'_>,
-    intake: &Intake,
+    (intake, may_change): (&Intake, ProtocolChange),
 ) -> Result<FramesTaken, FrameError> {
+    let other = |bytes: &[u8], reader: &FrameReader<'_>| match may_change {
+        ProtocolChange::Never => None,
+        ProtocolChange::BetweenFrames => protocols::begins_frame(bytes, reader.protocol()),
+    };
+    if let Some(other) = other(&input.buffer, reader) {
+        return Ok(FramesTaken::UpTo(other));
+    }
     let mut step = framer.scan(&input.buffer);
     if step == Ok(FrameScan::Incomplete) {
         return Ok(FramesTaken::All);
@@ -209,6 +241,9 @@ async fn take_frames<R>(
         let is_over = frames % FRAMES_PER_CLOCK_CHECK == 0 && began.elapsed() > TURN_TIME;
         if is_over || !room.fits(2 * reader.used_bytes()) {
             break Ok(FramesTaken::Part);
+        }
+        if let Some(other) = other(&input.buffer[at..], reader) {
+            break Ok(FramesTaken::UpTo(other));
         }
         step = framer.scan(&input.buffer[at..]);
     };

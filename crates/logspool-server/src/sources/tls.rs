@@ -59,6 +59,10 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, String> {
     };
     let config = builder.with_single_cert(certificates, key);
     config
-        .map(|config| TlsAcceptor::from(Arc::new(config)))
+        .map(|mut config| {
+            // gRPC clients require that the service agrees to HTTP/2. Other clients name no protocols.
+            config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+            TlsAcceptor::from(Arc::new(config))
+        })
         .map_err(|error| logspool::tls::unusable(&tls.key, "key", &error))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::group::Group;
 use super::msgpack::{self, Token, TokenReader};
 use super::problem::ForwardProblem;
 use crate::decoders::convert::{self, into_text};
@@ -22,9 +23,25 @@ pub struct EntryReader<'a> {
     pub items: usize,
 }
 
+/// An entry of a message.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "nearly every entry is a record, which is passed on at once")]
+pub enum Entry<'a> {
+    /// A record.
+    Record(Record<'a>),
+    /// Fluent Bit begins a group of records with an entry that has values about all of them.
+    GroupStart(Group),
+    /// The end of a group.
+    GroupEnd,
+}
+
+/// The seconds of Fluent Bit's entries that begin and end a group: -1 and -2 in 32 bits.
+const GROUP_START: i64 = 0xFFFF_FFFF;
+const GROUP_END: i64 = 0xFFFF_FFFE;
+
 impl<'t> EntryReader<'t> {
     /// Reads an entry.
-    pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<Record<'a>, ForwardProblem>
+    pub fn read<'a>(&self, reader: &mut TokenReader<'a>) -> Result<Entry<'a>, ForwardProblem>
     where
         't: 'a,
     {
@@ -41,6 +58,15 @@ impl<'t> EntryReader<'t> {
         };
         let (mut record, has) = record(reader, items)?;
         reader.skip(rest)?;
+        match record.time_ns.map(|time| time.div_euclid(1_000_000_000)) {
+            Some(GROUP_START) if !self.is_bare => match Group::of(&record) {
+                Some(group) => return Ok(Entry::GroupStart(group)),
+                // A group with too many bytes is a record of its own.
+                None => record.time_ns = None,
+            },
+            Some(GROUP_END) if !self.is_bare => return Ok(Entry::GroupEnd),
+            _ => {}
+        }
         let is_logger = !has.logger;
         let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
         if is_logger {
@@ -49,7 +75,7 @@ impl<'t> EntryReader<'t> {
         if is_field {
             record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
         }
-        Ok(record)
+        Ok(Entry::Record(record))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory only for
 //! some of the records.
 
-use super::entry::EntryReader;
+use super::entry::{Entry, EntryReader};
+use super::group::Group;
 use super::inflater::EntryInflater;
 use super::msgpack::TokenReader;
 use super::{ChunkId, EntryBytes, ForwardError, ForwardProblem, Message};
@@ -32,6 +33,8 @@ pub struct Records<'a> {
     source: EntrySource<'a>,
     entry: EntryReader<'a>,
     count: EntryCount,
+    /// The group of the next records.
+    group: Option<Group>,
 }
 
 #[derive(Debug)]
@@ -71,7 +74,7 @@ impl<'a> Records<'a> {
             tag: &message.tag,
             items: limits.items,
         };
-        Self { source, entry, count: EntryCount { left, read: 0, skip } }
+        Self { source, entry, count: EntryCount { left, read: 0, skip }, group: None }
     }
 
     /// Calls `each` with records until it asks for a pause or there are no more.
@@ -80,7 +83,25 @@ impl<'a> Records<'a> {
     ///
     /// An entry cannot be read. `each` was called with all records before it.
     pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> RecordFlow) -> Result<ReadProgress, ForwardError> {
-        let Self { source, entry, count } = self;
+        let Self { source, entry, count, group } = self;
+        let mut each = |read: Entry<'_>, is_skipped: bool| match read {
+            Entry::Record(_) if is_skipped => RecordFlow::Continue,
+            Entry::Record(mut record) => {
+                let group = group.as_ref();
+                if let Some(group) = group {
+                    group.add_to(&mut record);
+                }
+                each(&record)
+            }
+            Entry::GroupStart(begun) => {
+                *group = Some(begun);
+                RecordFlow::Continue
+            }
+            Entry::GroupEnd => {
+                *group = None;
+                RecordFlow::Continue
+            }
+        };
         let read = match source {
             EntrySource::Plain(reader, begin) => {
                 let passed = 0_usize.wrapping_sub(*begin);
@@ -100,7 +121,7 @@ fn read_compressed(
     inflating: &mut EntryInflater<'_>,
     entry: &EntryReader<'_>,
     count: &mut EntryCount,
-    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+    each: &mut impl FnMut(Entry<'_>, bool) -> RecordFlow,
 ) -> Result<ReadProgress, ForwardError> {
     loop {
         if count.left == Some(0) {
@@ -131,7 +152,7 @@ fn read<'a>(
     passed: usize,
     entry: &EntryReader<'a>,
     count: &mut EntryCount,
-    each: &mut impl FnMut(&Record<'_>) -> RecordFlow,
+    each: &mut impl FnMut(Entry<'_>, bool) -> RecordFlow,
 ) -> Result<ReadProgress, (ForwardProblem, usize)> {
     loop {
         match &mut count.left {
@@ -145,9 +166,11 @@ fn read<'a>(
             Ok(record)
         });
         match read {
-            Ok(_) if count.read <= count.skip => {}
-            Ok(record) if each(&record) == RecordFlow::Pause => return Ok(ReadProgress::Paused),
-            Ok(_) => {}
+            Ok(record) => {
+                if each(record, count.read <= count.skip) == RecordFlow::Pause {
+                    return Ok(ReadProgress::Paused);
+                }
+            }
             Err(problem) => {
                 let at = reader.at();
                 *reader = begin;

@@ -30,7 +30,13 @@ pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<LegacyMessage<
     }
     let mut message =
         LegacyMessage { time_ns: time.timestamp_nanos_opt(), host: None, tag: None, process: None, text: rest };
-    if let Some(tag) = word(rest).and_then(Tag::alone) {
+    if let Some((host, rest)) = word(rest).and_then(forwarded_by_aix) {
+        message.host = Some(host);
+        message.text = rest;
+        if let Some(tag) = word(rest).and_then(Tag::read) {
+            message.take(tag);
+        }
+    } else if let Some(tag) = word(rest).and_then(Tag::alone) {
         message.take(tag);
     } else if let Some(host) = word(rest) {
         let length = host.find(' ').unwrap_or(host.len());
@@ -42,7 +48,11 @@ pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<LegacyMessage<
         }
     }
     let text = message.text.trim_start_matches(' ');
-    message.text = text.strip_prefix(':').unwrap_or(text).trim_start_matches(' ');
+    message.text = match text.strip_prefix(':') {
+        // Further spaces are the indentation of the text.
+        Some(text) => text.strip_prefix(' ').unwrap_or(text),
+        None => text,
+    };
     Some(message)
 }
 
@@ -59,6 +69,38 @@ fn word(text: &str) -> Option<&str> {
     let text = text.strip_prefix(' ')?;
     let first = text.chars().next()?;
     (!first.is_whitespace() && first != ':').then_some(text)
+}
+
+/// The host that AIX names in a message that it forwards, and the text after it.
+fn forwarded_by_aix(text: &str) -> Option<(&str, &str)> {
+    let (host, rest) = text.strip_prefix("Message forwarded from ")?.split_once(':')?;
+    (!host.is_empty() && !host.contains(' ')).then_some((host, rest))
+}
+
+/// Names of zones that devices write after the time, with their offsets in hours.
+const ZONES: [(&str, i32); 14] = [
+    ("UTC", 0),
+    ("GMT", 0),
+    ("BST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("JST", 9),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CDT", -5),
+    ("MST", -7),
+    ("PST", -8),
+    ("PDT", -7),
+];
+
+/// The zone after a time, and the text after the zone.
+fn zone(text: &str) -> Option<(FixedOffset, &str)> {
+    let text = text.strip_prefix(' ')?;
+    let (name, hours) =
+        ZONES.iter().find(|(name, _)| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
+    Some((FixedOffset::east_opt(hours * 3600)?, &text[name.len()..]))
 }
 
 struct Tag<'a> {
@@ -108,7 +150,8 @@ fn time(text: &str, arrived: DateTime<FixedOffset>) -> Option<(DateTime<FixedOff
         return None;
     }
     let (time, rest) = without_year(text, arrived).or_else(|_| with_year(text)).ok()?;
-    Some((arrived.offset().from_local_datetime(&time).single()?, rest))
+    let (zone, rest) = zone(rest).unwrap_or((*arrived.offset(), rest));
+    Some((zone.from_local_datetime(&time).single()?, rest))
 }
 
 fn without_year(text: &str, arrived: DateTime<FixedOffset>) -> ParseResult<(NaiveDateTime, &str)> {
@@ -183,7 +226,26 @@ mod tests {
         }
         assert_eq!((Some("web"), None, None, "[12.5] usb 1-1"), parts(at(" web [12.5] usb 1-1")));
         assert_eq!((None, None, None, ""), parts(at("")));
+        assert_eq!((Some("web"), Some("shop"), Some("7"), "   at line 5"), parts(at(" web shop[7]:    at line 5")));
         assert_eq!((Some("web"), None, None, ""), parts(at(" web")));
+    }
+
+    #[test]
+    fn zones_and_hosts_that_forward_are_known() {
+        let time = "Nov 22 14:00:00 UTC";
+        for (rest, expected) in [
+            (" h a: m", (Some("h"), Some("a"), None, "m")),
+            (" h a[7]: m", (Some("h"), Some("a"), Some("7"), "m")),
+            (" shop: m", (None, Some("shop"), None, "m")),
+        ] {
+            assert_eq!(expected, parts(format!("{time}{rest}").leak()));
+        }
+        let aix = "Nov 22 15:00:00 Message forwarded from aix1: shop[7]: paid: 5";
+        assert_eq!((Some("aix1"), Some("shop"), Some("7"), "paid: 5"), parts(aix));
+        assert_eq!(
+            (Some("Message"), Some("forwarded"), None, "by hand"),
+            parts("Nov 22 15:00:00 Message forwarded by hand")
+        );
     }
 
     #[test]

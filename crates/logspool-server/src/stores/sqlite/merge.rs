@@ -25,6 +25,9 @@ pub(super) struct FileMerge {
     /// The files that are not open yet, with the time of their newest record. The newest file is the last. A file is
     /// opened when all newer records have been returned. If the answer ends before, the file is never opened.
     waiting: Vec<(i64, CatalogEntry)>,
+    /// Why the first file that cannot be used was left out. The answer ends with this error, after all records of the
+    /// other files.
+    left_out: Option<StoreError>,
 }
 
 impl QueryAnswer for FileMerge {
@@ -45,7 +48,7 @@ impl QueryAnswer for FileMerge {
             }
         }
         self.left = 0;
-        Ok(AnswerProgress::Ended)
+        self.left_out.take().map_or(Ok(AnswerProgress::Ended), Err)
     }
 }
 
@@ -64,16 +67,24 @@ impl FileMerge {
         waiting.sort_by_key(|(newest, entry)| (*newest, entry.sequence));
         let left = query.limit.unwrap_or(u64::MAX);
         let (folder, recent) = (folder.to_owned(), recent.clone());
-        Self { folder, recent, query, until, left, open: Vec::new(), waiting }
+        Self { folder, recent, query, until, left, open: Vec::new(), waiting, left_out: None }
     }
 
     fn next(&mut self) -> Result<Option<Record<'static>>, StoreError> {
         loop {
             let mut newest: Option<((i64, i64), usize)> = None;
+            let mut damaged = None;
             for (at, sources) in self.open.iter_mut().enumerate() {
-                if let Some(time_ns) = sources.next_time()? {
-                    newest = newest.max(Some(((time_ns, sources.sequence()), at)));
+                match sources.next_time() {
+                    Ok(Some(time_ns)) => newest = newest.max(Some(((time_ns, sources.sequence()), at))),
+                    Ok(None) => {}
+                    Err(error) => damaged = Some((at, error)),
                 }
+            }
+            if let Some((at, error)) = damaged {
+                self.leave_out(error)?;
+                self.open.remove(at);
+                continue;
             }
             match (newest, self.waiting.last()) {
                 (Some(((time_ns, _), at)), waiting) if waiting.is_none_or(|(newest, _)| *newest < time_ns) => {
@@ -94,11 +105,23 @@ impl FileMerge {
             }
         }
         self.open = kept;
-        if let Some((_, entry)) = self.waiting.pop()
-            && let Some(file) = ReadFile::open(&self.folder, &entry, &self.until)?
-        {
-            self.open.push(FileSources::of(file, &self.query, &self.recent));
+        let Some((_, entry)) = self.waiting.pop() else { return Ok(()) };
+        match ReadFile::open(&self.folder, &entry, &self.until) {
+            Ok(Some(file)) => self.open.push(FileSources::of(file, &self.query, &self.recent)),
+            Ok(None) => {}
+            Err(error) => self.leave_out(error)?,
         }
         Ok(())
+    }
+
+    /// Goes on without a file that cannot be used until a person repairs it.
+    fn leave_out(&mut self, error: StoreError) -> Result<(), StoreError> {
+        match error {
+            StoreError::Fatal(_) => {
+                self.left_out.get_or_insert(error);
+                Ok(())
+            }
+            StoreError::Retry(_) => Err(error),
+        }
     }
 }

@@ -1,0 +1,63 @@
+//! Paths at which senders of other services deliver records: each door is one file and its line in the table.
+//!
+//! A door reads the body of its protocol and answers in its form. Limits, tokens, decompression, storing, and the
+//! check that no web page sends the request are the same for all (`receive.rs`).
+
+mod door;
+mod elastic;
+mod gelf;
+mod journal;
+mod loki;
+mod otlp_grpc;
+mod receive;
+mod seq;
+mod splunk;
+
+pub(super) use elastic::greeting as elastic_greeting;
+
+use axum::Router;
+use axum::http::{StatusCode, header};
+use axum::middleware;
+use axum::response::Response;
+
+use door::Door;
+
+use super::context::Context;
+use super::error::ErrorReason;
+use super::guard;
+
+/// All doors. A new door needs a file in this folder and a line in this table.
+const ALL: &[&Door] = &[
+    &otlp_grpc::OTLP_GRPC,
+    &loki::LOKI,
+    &elastic::ELASTIC,
+    &gelf::GELF,
+    &seq::SEQ,
+    &splunk::SPLUNK,
+    &journal::JOURNAL,
+];
+
+/// The paths of all doors.
+pub(super) fn routes(context: &Context) -> Router<Context> {
+    ALL.iter().fold(Router::new(), |all, door| {
+        let failure = door.failure;
+        let answered = move |response: Response| async move { in_form_of(failure, response) };
+        let routes = (door.routes)(Router::new())
+            .layer(middleware::from_fn(guard::check_page))
+            .layer(middleware::from_fn_with_state(context.clone(), guard::check_token))
+            .layer(middleware::map_response(answered));
+        all.merge(routes)
+    })
+}
+
+/// Converts an error answer to the form of a protocol.
+fn in_form_of(failure: fn(StatusCode, &str) -> Response, response: Response) -> Response {
+    let Some(ErrorReason(why)) = response.extensions().get::<ErrorReason>() else { return response };
+    let mut converted = failure(response.status(), why);
+    for name in [header::RETRY_AFTER, header::WWW_AUTHENTICATE] {
+        if let Some(value) = response.headers().get(&name) {
+            converted.headers_mut().insert(name, value.clone());
+        }
+    }
+    converted
+}
