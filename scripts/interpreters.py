@@ -3,7 +3,8 @@
 `LOGSPOOL_PYTHONS` (separated by spaces or commas; paths, commands or versions such as `3.13t`) rules the list.
 Without it every CPython 3.10 to 3.15, free-threaded builds included, is taken from the PATH, from pyenv's folder
 of versions and from the folders in `LOGSPOOL_PYTHON_DIR` (separated by colons).
-`LOGSPOOL_REQUIRED_PYTHONS` names versions without which the search is a failure.
+`LOGSPOOL_REQUIRED_PYTHONS` names versions without which the search is a failure, `LOGSPOOL_LEFT_OUT_PYTHONS` versions
+that the search leaves out.
 """
 
 import argparse
@@ -106,7 +107,8 @@ def chosen() -> list[Interpreter]:
             result.setdefault(interpreter.tag, interpreter)
         interpreters = list(result.values())
     else:
-        interpreters = discover()
+        left_out = {word.removeprefix("python") for word in _words("LOGSPOOL_LEFT_OUT_PYTHONS")}
+        interpreters = [interpreter for interpreter in discover() if interpreter.tag not in left_out]
     tags = {interpreter.tag for interpreter in interpreters}
     missing = [word for word in _words("LOGSPOOL_REQUIRED_PYTHONS") if word.removeprefix("python") not in tags]
     if missing:
