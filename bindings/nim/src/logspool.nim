@@ -100,29 +100,27 @@ proc isLogged*(wanted: Level): bool {.inline.} =
   ## Whether a call of this level is written.
   isAbove(uint16(wanted.ord))
 
-# What a value is copied as. A text must live until the call of `emit`.
-proc toArg(value: SomeSignedInt): Arg {.inline.} =
-  result.kind = argInt
-  result.value.i = int64(value)
-
-proc toArg(value: SomeUnsignedInt): Arg {.inline.} =
-  result.kind = argUint
-  result.value.u = uint64(value)
-
-proc toArg(value: bool): Arg {.inline.} =
-  result.kind = argBool
-  result.value.i = int64(ord(value))
-
-proc toArg(value: cstring): Arg {.inline.} =
-  result.kind = argText
-  result.length = uint32(value.len)
-  result.value.p = cast[pointer](value)
-
-proc toArg(value: string): Arg {.inline.} =
-  result.kind = argText
-  result.length = uint32(value.len)
-  if value.len > 0:
-    result.value.p = unsafeAddr value[0]
+proc toArg[Value](value: Value): Arg {.inline.} =
+  ## What a value is copied as. A text must live until the call of `emit`.
+  # One generic procedure: of several overloads Nim 2 finds more than one for an integer constant.
+  when Value is SomeSignedInt:
+    result.kind = argInt
+    result.value.i = int64(value)
+  elif Value is SomeUnsignedInt:
+    result.kind = argUint
+    result.value.u = uint64(value)
+  elif Value is bool:
+    result.kind = argBool
+    result.value.i = int64(ord(value))
+  elif Value is cstring:
+    result.kind = argText
+    result.length = uint32(value.len)
+    result.value.p = cast[pointer](value)
+  else:
+    result.kind = argText
+    result.length = uint32(value.len)
+    if value.len > 0:
+      result.value.p = unsafeAddr value[0]
 
 proc define(file: cstring, line: int, message: cstring, number: uint16): Id =
   var info: SiteInfo
@@ -144,6 +142,11 @@ proc escaped(text: string): string {.compileTime.} =
 proc isCopied(value: NimNode): bool {.compileTime.} =
   value.getTypeInst.typeKind in {ntyInt .. ntyInt64, ntyUInt .. ntyUInt64, ntyBool, ntyString, ntyCString}
 
+proc shown(value: NimNode): NimNode {.compileTime.} =
+  ## The call of `$`. The name is looked up where the record is logged: the program may have its own for the type.
+  # Without the list Nim 1.6 prefers the `$` of all objects to one of a generic type, if the value is of `varargs`.
+  newCall(ident"$", newTree(nnkStmtListExpr, value))
+
 macro logAt(wanted: static Level, args: varargs[typed]): untyped =
   ## Queues a record of the arguments, one after the other.
   if args.len == 0:
@@ -155,14 +158,15 @@ macro logAt(wanted: static Level, args: varargs[typed]): untyped =
   let values = newNimNode(nnkBracket)
   let texts = newStmtList()
   for arg in args:
-    if arg.kind in {nnkStrLit .. nnkTripleStrLit}:
+    # The template is a C string, so a literal with a NUL is an argument.
+    if arg.kind in {nnkStrLit .. nnkTripleStrLit} and '\0' notin arg.strVal:
       message.add escaped(arg.strVal)
       continue
     message.add "{}"
     if arg.kind notin AtomicNodes or not arg.isCopied:
       # The value is computed once. Its text, or the value itself, lives until the record is queued.
       let name = genSym(nskLet, "value")
-      texts.add(if arg.isCopied: newLetStmt(name, arg) else: newLetStmt(name, newCall(bindSym"$", arg)))
+      texts.add newLetStmt(name, if arg.isCopied: arg else: arg.shown)
       values.add newCall(bindSym"toArg", name)
     else:
       values.add newCall(bindSym"toArg", arg)
