@@ -44,6 +44,16 @@ def test_every_accepted_record_is_in_the_file_once(program, tmp_path, end, code)
     assert [f"line {i}" for i in range(COUNT)] == recovered(program, path)
 
 
+@pytest.mark.parametrize("end", ["exit", "quick_exit", "fork", "silent"])
+def test_a_record_after_the_drain_at_exit_is_in_the_file(program, tmp_path, end):
+    done = run(program("late"), tmp_path / "a.log", end)
+
+    late = ["registered second", "registered first", *([] if end == "quick_exit" else ["destructor"])]
+    wanted = [*([] if end == "silent" else ["in main"]), *(["in a child", *late] if end == "fork" else []), *late]
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [text for text in wanted for _ in range(2)] == (tmp_path / "a.log").read_text().splitlines()
+
+
 def test_the_environment_names_the_queue_folder(program, tmp_path, queue_dir):
     assert run(program("ends"), tmp_path / "a.log", "kill", COUNT).returncode == -signal.SIGKILL
     assert [path.name for path in queue_dir.rglob("*") if path.is_file()], "what the killed program left"

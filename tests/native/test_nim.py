@@ -114,6 +114,15 @@ def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(nim,
     assert list(range(1000)) == [int(line) for line in (tmp_path / "a.log").read_text().splitlines()]
 
 
+@pytest.mark.parametrize("ending", ["return", "quit"])
+def test_a_record_after_the_drain_at_exit_is_in_the_file(nim, tmp_path, ending):
+    program = nim(PROGRAMS / "late.nim", compiler=COMPILERS[-1])
+    subprocess.run([program, "a.log", ending], cwd=tmp_path, check=True, timeout=60)
+
+    late = [*(["destroyed"] if ending == "return" else []), *(f"at exit {number}" for number in range(3))]
+    assert ["in the program", *late] == (tmp_path / "a.log").read_text().splitlines()
+
+
 def test_wrong_inputs_name_the_mend(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 

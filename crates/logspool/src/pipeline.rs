@@ -67,7 +67,7 @@ pub use outlets::{
     sinks_at, site_definition,
 };
 pub use place::MIN_FREE_BYTES;
-pub use process_events::{call_at_exit, handle_process_events};
+pub use process_events::{call_at_exit, expect_late_records, handle_process_events};
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};

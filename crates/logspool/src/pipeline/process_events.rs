@@ -1,7 +1,11 @@
 //! What runs when a process without Python forks, crashes or ends.
+//!
+//! Atomics belong in `queue` and `stats`; that of this file is an exception: whether the drain at the end has run, read
+//! on the slow path.
 
 use std::panic::catch_unwind;
 use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::crash::install_crash_drain;
 use super::life::{after_fork_in_child, after_fork_in_parent, before_fork, end, watch_after_fork};
@@ -20,6 +24,32 @@ pub fn call_at_exit(function: extern "C" fn()) -> bool {
 
 extern "C" fn at_exit() {
     let _ = catch_unwind(|| end(shutdown_timeout()));
+    expect_late_records();
+}
+
+/// Whether the drain of `exit()` has run, and no other one is registered yet.
+static IS_DRAINED: AtomicBool = AtomicBool::new(false);
+
+/// Call it at the end of a function of [`call_at_exit`] that drains. Functions that were registered earlier run later,
+/// such as destructors of C++ objects that are older than the logger. A record of them registers another drain.
+pub fn expect_late_records() {
+    IS_DRAINED.store(true, Ordering::Relaxed);
+}
+
+/// Call it on the slow path of a record, which each thread takes after [`end`].
+#[inline]
+pub(super) fn drain_late_records() {
+    if IS_DRAINED.load(Ordering::Relaxed) {
+        drain_again();
+    }
+}
+
+/// `exit()` calls what is registered meanwhile as soon as the function that logs has returned.
+#[cold]
+fn drain_again() {
+    if IS_DRAINED.swap(false, Ordering::Relaxed) {
+        call_at_exit(at_exit);
+    }
 }
 
 extern "C" fn at_fork() {
