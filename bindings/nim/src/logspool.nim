@@ -12,7 +12,7 @@
 ## `char` into the queue of its thread; the text of every other value is made by `$` in the call. Everything is written
 ## at the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
 
-import std/[json, locks, macros, os]
+import std/[json, locks, macros, os, strutils]
 import logspool/[capi, lane]
 
 type
@@ -43,8 +43,8 @@ initLock lock
 proc fail(what: string) {.noreturn.} =
   raise newException(LogspoolError, what & ": " & $lastError())
 
-proc addOutput(address, format, dateFormat: string) =
-  let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil})
+proc addOutput(address, format, dateFormat: string, lowest: Level) =
+  let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil, "level": lowest.ord})
   let sink = sinkOpen(address.cstring, spec.cstring)
   if sink == 0:
     fail("the output " & address & " cannot be opened")
@@ -58,17 +58,21 @@ proc addOutput(address, format, dateFormat: string) =
   if program == 0:
     fail("the output " & address & " cannot be used")
 
-proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
+proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
   ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's
-  ## logging, `dateFormat` that of `strftime`. Raises `LogspoolError` if the file cannot be opened.
-  addOutput(path, format, dateFormat)
+  ## logging, `dateFormat` that of `strftime`. Records below `level` are left out of this output. Raises `LogspoolError` if
+  ## the file cannot be opened.
+  if '\0' in path:
+    raise newException(LogspoolError, "a path holds a NUL: " & path.escape)
+  addOutput(path, format, dateFormat, level)
 
-proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
-  ## Writes lines to an open file, after what the program has written to it. The file must stay open.
+proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
+  ## Writes lines to an open file, after what the program has written to it. The file must stay open. Control characters
+  ## in values are escaped if it is standard output or error, or no file on a disk.
   if file.isNil:
     raise newException(LogspoolError, "the file is nil: open it first")
   file.flushFile()
-  addOutput("fd:" & $file.getFileHandle(), format, dateFormat)
+  addOutput("fd:" & $file.getFileHandle(), format, dateFormat, level)
 
 proc logLevel*(): Level =
   ## The lowest level that is logged.

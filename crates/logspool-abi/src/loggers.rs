@@ -74,6 +74,11 @@ fn find_or_add(
     Ok((id, logger))
 }
 
+/// The id of the logger with this name. `None`: there is none.
+pub fn find(name: &str) -> Option<u32> {
+    LOGGERS.find(|logger| logger.name == name)
+}
+
 /// Changes the level of a logger.
 ///
 /// # Errors
@@ -111,7 +116,7 @@ impl LoggerHandle {
             let sinks = *self.sinks.lock();
             let target = |id: &u32| {
                 let sink = SINKS.get(*id).ok_or_else(|| Failure::unknown("sink", *id))?;
-                sink.ids().map(|(sink, format)| Target { sink, format, min_level: 0 })
+                sink.ids().map(|(id, format)| Target { sink: id, format, min_level: sink.min_level })
             };
             let targets = sinks.iter().map(target).collect::<Result<Vec<_>, _>>()?;
             let number = pipeline::id_epoch();

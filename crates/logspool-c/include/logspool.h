@@ -29,7 +29,7 @@ extern "C" {
 
 /* Version of this header. The major version changes with the meaning of a function, the minor one with additions. */
 #define LOGSPOOL_ABI_MAJOR 1
-#define LOGSPOOL_ABI_MINOR 0
+#define LOGSPOOL_ABI_MINOR 1
 
 /* Results. Negative values are errors: logspool_last_error() has the text. */
 enum {
@@ -83,6 +83,10 @@ int logspool_configure(const char *options_json);
  *   "milliseconds": text such as "%s,%03d", or null; "terminator": text; "level_names": {"20": "info", ...};
  *   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the names in
  *   braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or "letter" (I);
+ *   "level": 30 or "warning": the sink takes only records of this level and above;
+ *   "escape_control": true shows control characters and line ends in the texts of a record as \x1b and \n, so that no
+ *   text can forge a line or control a terminal; the default is true for "stdout", "stderr" and a descriptor that is no
+ *   file, and false elsewhere; JSON escapes by its own rules;
  *   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends all
  *   key-values to it.
  * Sinks with the same file, kind and options share the file: lines are in one order.
@@ -94,6 +98,9 @@ logspool_id logspool_sink_open(const char *address, const char *format_json);
  * log nothing. The level of an existing logger changes; its sinks change if `count` is not 0.
  * Returns the logger's id. Errors: 0 for an unknown sink, a NULL name, or more than 64 sinks. */
 logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id *sinks, size_t count);
+
+/* Finds a logger by its name. Changes nothing. 0: there is none; the error says so. */
+logspool_id logspool_logger_find(const char *name);
 
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
@@ -331,6 +338,8 @@ struct logspool_api {
     logspool_id (*restore_sink)(const char *, const char *);
     logspool_id (*restore_logger)(const char *, const logspool_id *, size_t, const struct logspool_handle *);
     logspool_id (*restore_site)(const struct logspool_site_info *, const struct logspool_handle *);
+    /* Since 1.1 */
+    logspool_id (*logger_find)(const char *);
 };
 
 /* The table that this copy of the library calls through. Never NULL. */

@@ -49,6 +49,10 @@ int main(int argc, char **argv) {
     SHOW_ID("pattern and template", logspool_sink_open("a.log", "{\"pattern\": \"\", \"template\": \"\"}"));
     SHOW_ID("no pattern", logspool_sink_open("a.log", "{\"pattern\": 1}"));
     SHOW_ID("unknown words", logspool_sink_open("a.log", "{\"level_words\": \"big\"}"));
+    SHOW_ID("bad level", logspool_sink_open("stderr", "{\"level\": \"loud\"}"));
+    SHOW_ID("bad switch", logspool_sink_open("stderr", "{\"escape_control\": 1}"));
+    SHOW_ID("null name to find", logspool_logger_find(NULL));
+    SHOW_ID("no such logger", logspool_logger_find("nobody"));
     SHOW_ID("null name", logspool_logger(NULL, 20, &sink, 1));
     SHOW_ID("null sinks", logspool_logger("a", 20, NULL, 1));
     SHOW_ID("unknown sink", logspool_logger("a", 20, &unknown, 1));

@@ -79,7 +79,7 @@ pub use percent::MessageTemplate;
 pub use placeholder::FormatError;
 pub use render_state::{RenderError, RenderState, zone_changed, zone_changes};
 pub use repr::{NonAscii, push_repr};
-pub use spec::{Extras, FormatSpec, Layout};
+pub use spec::{ControlRule, Extras, FormatSpec, Layout};
 pub use style::Style;
 pub use styled_spec::{DerivedAttribute, FieldRule, NumberRange, NumberTexts, Part, StyledSpec};
 pub use template::SiteTemplate;
