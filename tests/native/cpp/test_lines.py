@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from toolchain import COMPILERS, PROGRAMS
@@ -21,6 +22,15 @@ def behaviour(run_cpp, path, what, form=MESSAGE):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_values_of_every_type_are_shown_as_fmt_shows_them(run_cpp, tmp_path, compiler):
     expected = run_cpp("types", tmp_path / "a.log", compiler=compiler)
+
+    assert expected.splitlines() == (tmp_path / "a.log").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("compiler", "flags"), [*((name, ()) for name in COMPILERS), ("g++", ("-DWITH_FMT",))])
+def test_values_without_a_codec_are_shown_by_what_the_program_or_the_library_has(run_cpp, tmp_path, compiler, flags):
+    if flags and not Path("/usr/include/fmt/format.h").exists():
+        pytest.skip("fmt is missing: apt-get install libfmt-dev")
+    expected = run_cpp("shown", tmp_path / "a.log", compiler=compiler, flags=flags)
 
     assert expected.splitlines() == (tmp_path / "a.log").read_text().splitlines()
 
