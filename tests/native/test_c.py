@@ -54,6 +54,20 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(program, tmp_path, end)
     assert [text for text in wanted for _ in range(2)] == (tmp_path / "a.log").read_text().splitlines()
 
 
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_program_whose_reader_has_gone_ends_as_its_sigpipe_says(program, is_ignored):
+    def ignore():
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    options = {"restore_signals": False, "preexec_fn": ignore} if is_ignored else {}
+    command = [program("ends"), "stdout", "exit", "300000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as running:
+        assert b"line 0\n" == running.stdout.readline()
+        running.stdout.close()
+        running.stderr.read()
+        assert (0 if is_ignored else -signal.SIGPIPE) == running.wait(60)
+
+
 def test_the_environment_names_the_queue_folder(program, tmp_path, queue_dir):
     assert run(program("ends"), tmp_path / "a.log", "kill", COUNT).returncode == -signal.SIGKILL
     assert [path.name for path in queue_dir.rglob("*") if path.is_file()], "what the killed program left"
@@ -118,6 +132,13 @@ WRONG = {
     "pattern and template": (0, "a format with a pattern has no template"),
     "no pattern": (0, "pattern must be text, not 1"),
     "unknown words": (0, '"letter", not "big"'),
+    "typing error": (0, 'a record has no mesage; the nearest one is "message"; a key of the program is written fields.'),
+    "typing error in braces": (0, 'no levelnam; the nearest one is "levelname"'),
+    "typing error in JSON": (0, 'no mesage; the nearest one is "message"'),
+    "key named as an attribute": (0, "since name is an attribute"),
+    "typing error in date": (0, 'date_format "%H:%Q": strftime has no %Q'),
+    "date ends early": (0, "strftime has no %"),
+    "typing error in time": (0, "time"),
     "bad level": (0, 'such as "warning", not "loud"'),
     "bad switch": (0, "escape_control must be true or false, not 1"),
     "null name to find": (0, "NULL"),

@@ -108,6 +108,9 @@ pub struct PublicHandle {
 /// Value of [`PublicHandle::needs`]: a format shows the thread.
 pub const NEEDS_THREAD: u32 = 1;
 
+/// See `LOGSPOOL_NEEDS_THREAD_NAME`.
+pub const NEEDS_THREAD_NAME: u32 = 2;
+
 impl PublicHandle {
     /// A handle that is not defined yet.
     pub fn new(level: u16) -> Self {

@@ -2,7 +2,7 @@
 
 use logspool::option::{self, OptionRow, OptionShape, OptionValue, suggestion};
 use logspool_record::definition::Zone;
-use logspool_record::format::{ControlRule, Extras, FormatSpec, LevelWords, Style};
+use logspool_record::format::{ControlRule, Extras, FormatSpec, LevelWords, Style, unknown_directive};
 use serde_json::{Map, Value};
 
 use crate::status::Failure;
@@ -153,6 +153,11 @@ pub fn format(text: Option<&str>) -> Result<SinkFormat, Failure> {
             Some(_) => return Err(Failure::invalid("json must map keys to names of attributes")),
         };
         spec.date_format = word(&object, "date_format")?;
+        if let Some(format) = &spec.date_format
+            && let Some(directive) = unknown_directive(format)
+        {
+            return Err(Failure::invalid(format!("date_format {format:?}: strftime has no {directive}")));
+        }
         if switch(&object, "utc")? {
             spec.zone = Zone::Utc;
         }

@@ -6,7 +6,7 @@ use logspool::pipeline;
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
-use crate::handles::{HandleTable, NEEDS_THREAD, PublicHandle};
+use crate::handles::{HandleTable, PublicHandle};
 use crate::sinks::SINKS;
 use crate::status::{Failure, Status};
 
@@ -67,8 +67,8 @@ fn find_or_add(
     // Each list of sinks takes a route of the queue, so the same list keeps its route.
     if !sinks.is_empty() && sinks != *logger.sinks.lock() {
         *logger.sinks.lock() = Box::leak(sinks.to_vec().into_boxed_slice());
-        let shows_thread = sinks.iter().filter_map(|id| SINKS.get(*id)).any(|sink| sink.shows_thread);
-        logger.public.needs.store(if shows_thread { NEEDS_THREAD } else { 0 }, Ordering::Relaxed);
+        let needs = sinks.iter().filter_map(|id| SINKS.get(*id)).fold(0, |needs, sink| needs | sink.needs);
+        logger.public.needs.store(needs, Ordering::Relaxed);
         logger.public.set(0, 0);
     }
     Ok((id, logger))

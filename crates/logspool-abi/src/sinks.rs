@@ -7,8 +7,9 @@ use logspool::{pipeline, sinks};
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
 
-use crate::handles::{HandleTable, PublicHandle};
+use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PublicHandle};
 use crate::json::{self, SinkFormat};
+use crate::names;
 use crate::status::{Failure, Status};
 
 /// A sink with its format.
@@ -20,8 +21,8 @@ pub struct SinkHandle {
     spec: FormatSpec,
     /// The lowest level that the sink takes.
     pub min_level: u16,
-    /// Whether the format shows the thread.
-    pub shows_thread: bool,
+    /// What the format shows of the thread: `NEEDS_THREAD` and `NEEDS_THREAD_NAME`.
+    pub needs: u32,
     sink: PublicHandle,
     format: PublicHandle,
 }
@@ -175,6 +176,7 @@ pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
 
 fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
     let SinkFormat { mut spec, min_level, control } = json::format(format)?;
+    let keys = names::unmark(&mut spec)?;
     spec.control = control.unwrap_or_else(|| control_of(address));
     let compiled = Format::compile(&spec).map_err(|error| match &spec.layout {
         Layout::Pattern(pattern) => {
@@ -182,13 +184,17 @@ fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Fail
         }
         _ => Failure::invalid(format!("cannot use the format: {error}")),
     })?;
-    let shows_thread = compiled.needs().contains(Need::ThreadId);
+    if !matches!(spec.layout, Layout::Pattern(_)) {
+        names::check(&compiled, &keys)?;
+    }
+    let flag = |need, flag| if compiled.needs().contains(need) { flag } else { 0 };
+    let needs = flag(Need::ThreadId, NEEDS_THREAD) | flag(Need::ThreadName, NEEDS_THREAD_NAME);
     let handle = SinkHandle {
         address: settled(address),
         format_text: format.map(str::to_owned),
         spec,
         min_level,
-        shows_thread,
+        needs,
         sink: PublicHandle::new(0),
         format: PublicHandle::new(0),
     };

@@ -189,12 +189,14 @@ int logspool_abandon(void);
  *   LOGSPOOL_ARG_NONE: nothing; LOGSPOOL_TAG_TRUE, LOGSPOOL_TAG_FALSE: nothing; INT, UINT, POINTER: 8 bytes;
  *   DOUBLE: 8; FLOAT: 4; CHAR: 4; TEXT, BYTES, RENDERED, BIG_INT, EXCEPTION, STACK: 4 bytes of length and the bytes;
  *   KEY: 4 bytes of length, the bytes, and then one value; LOGSPOOL_TAG_MESSAGE: length and the finished text, which
- *   replaces the template; LOGSPOOL_TAG_THREAD: 8 bytes, needed if logspool_handle.needs says so. */
+ *   replaces the template; LOGSPOOL_TAG_THREAD: 8 bytes, and LOGSPOOL_TAG_THREAD_NAME:
+ *   length and the name in UTF-8; both needed if logspool_handle.needs says so. */
 enum {
     LOGSPOOL_TAG_TRUE = 2,
     LOGSPOOL_TAG_FALSE = 3,
     LOGSPOOL_TAG_MESSAGE = 0x40,
-    LOGSPOOL_TAG_THREAD = 0x41
+    LOGSPOOL_TAG_THREAD = 0x41,
+    LOGSPOOL_TAG_THREAD_NAME = 0x42
 };
 
 /* Waits until all records that were logged before the call are handed to the system. `timeout_seconds` < 0 waits for
@@ -284,10 +286,11 @@ struct logspool_head {
 struct logspool_handle {
     uint64_t ids;    /* atomic: upper half the pipeline's number (its lower 32 bits), lower half the id */
     uint32_t level;  /* atomic: of a logger the lowest level that is logged; of a site the level of its records */
-    uint32_t needs;  /* of a logger: LOGSPOOL_NEEDS_*; atomic */
+    uint32_t needs;  /* of a logger: LOGSPOOL_NEEDS_*, any of them; atomic */
 };
 
-#define LOGSPOOL_NEEDS_THREAD 1 /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
+#define LOGSPOOL_NEEDS_THREAD 1      /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
+#define LOGSPOOL_NEEDS_THREAD_NAME 2 /* a format shows its name: send LOGSPOOL_TAG_THREAD_NAME with each record */
 
 /* The lane of the calling thread; NULL if it has none. Valid as long as the thread lives, and written by the library
  * and the header on that thread only. */

@@ -101,6 +101,32 @@ def test_formats_that_show_the_thread_have_it(run_cpp, tmp_path):
     assert [f"{first} first {i}" for i in range(3)] + [f"{second} second {i}" for i in range(3)] == lines
 
 
+@pytest.mark.parametrize(
+    ("form", "rest"),
+    [
+        ('{"template": "%(threadName)s %(message)s %(fields.user)s %%(fields.x)s"}', " {} %(fields.x)s"),
+        ('{"style": "{", "template": "{threadName} {message} {fields.user}"}', " {}"),
+        ('{"pattern": "{thread_name} {message} {fields.user}"}', " {}"),
+    ],
+)
+def test_formats_show_the_name_of_the_thread_and_keys(run_cpp, tmp_path, form, rest):
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "names", form)
+
+    assert [f"main thread first {i}" + rest.format("ada") for i in range(2)] == lines[:2]
+    assert "w\ufffd second" + rest.format("bob") == lines[2]
+    assert lines[3].startswith("w\ufffd text")
+
+
+@pytest.mark.parametrize(
+    "form", ['{"template": "%(asctime)s", "date_format": "%z"}', '{"pattern": "{time:%z}"}'], ids=["template", "pattern"]
+)
+def test_a_line_shows_the_zone_that_the_program_has_set(run_cpp, tmp_path, form):
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "zones", form)
+
+    assert ["+0100", "+0200", "+0300", "+0100", "+0000"] == [*lines[:4], lines[5]]
+    assert lines[4] in ("+0100", "+0200")
+
+
 def test_a_record_has_its_place(run_cpp, tmp_path):
     form = '{"template": "%(filename)s %(funcName)s %(lineno)d %(name)s"}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "errors", form)

@@ -23,7 +23,7 @@ use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::{ControlRule, FormatSpec};
-use super::time::Pattern;
+use super::time::{Pattern, unknown_directive};
 use super::unsupported::Unsupported;
 use super::view::ParsedRecord;
 use crate::record::Value;
@@ -276,6 +276,9 @@ impl TimeText {
             Some((at, digits)) => (&format[..at], digits, &format[at + 3..]),
             None => (format, 0, ""),
         };
+        if unknown_directive(before).or_else(|| unknown_directive(after)).is_some() {
+            return Err(Unsupported::DateFormat);
+        }
         let compile = |text: &str| Pattern::compile(text, spec.zone);
         let after = (!after.is_empty()).then(|| compile(after)).transpose()?;
         Ok(Self { before: compile(before)?, digits, after })

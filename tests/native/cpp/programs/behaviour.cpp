@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <sys/syscall.h>
@@ -115,6 +117,28 @@ static void threads(const logspool::logger &log) {
     }).join();
 }
 
+static void names(const logspool::logger &log) {
+    pthread_setname_np(pthread_self(), "main thread");
+    for (int i = 0; i < 2; ++i) {
+        LOGSPOOL_INFO(log, "first {}", i, logspool::kv("user", "ada"));
+    }
+    std::thread([&log] {
+        pthread_setname_np(pthread_self(), "w\xff");
+        LOGSPOOL_INFO(log, "second", logspool::kv("user", "bob"));
+        logspool::log_text(log, logspool::level::info, "text");
+    }).join();
+}
+
+static void zones(const logspool::logger &log) {
+    // All within one second, mostly: a kept text of the second must not outlive its zone.
+    for (const char *zone : {"AAA-1", "BBB-2", "CCC-3", "AAA-1", "Europe/Berlin", "UTC0"}) {
+        setenv("TZ", zone, 1);
+        tzset();
+        LOGSPOOL_INFO(log, "{}", zone);
+        logspool::flush();
+    }
+}
+
 static void errors(const logspool::logger &log) {
     try {
         LOGSPOOL_INFO(log, "{}", thrower{});
@@ -147,6 +171,10 @@ int main(int, char **argv) {
         backtrace(log);
     } else if (std::strcmp(what, "threads") == 0) {
         threads(log);
+    } else if (std::strcmp(what, "names") == 0) {
+        names(log);
+    } else if (std::strcmp(what, "zones") == 0) {
+        zones(log);
     } else if (std::strcmp(what, "errors") == 0) {
         errors(log);
     }
