@@ -2,6 +2,8 @@
 
 import collections
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -52,6 +54,22 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(program, tmp_path, end)
     wanted = [*([] if end == "silent" else ["in main"]), *(["in a child", *late] if end == "fork" else []), *late]
     assert (0, "") == (done.returncode, done.stderr)
     assert [text for text in wanted for _ in range(2)] == (tmp_path / "a.log").read_text().splitlines()
+
+
+@pytest.mark.parametrize("kibibytes", [16, 512, 2048])
+def test_records_beyond_the_limit_of_a_file_are_told_at_the_end(program, tmp_path, kibibytes):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kibibytes * 1024,) * 2)
+
+    command = [program("ends"), tmp_path / "a.log", "exit", "300000"]
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)
+
+    # The limit may cut the last line, whose record counts as not written.
+    lines = (tmp_path / "a.log").read_text().count("\n")
+    told = re.search(r"^logspool: (\d+) records were not written", done.stderr, re.MULTILINE)
+    assert 0 == done.returncode
+    assert told is not None, done.stderr
+    assert 300_000 == int(told[1]) + lines
 
 
 @pytest.mark.parametrize("is_ignored", [False, True])
@@ -132,7 +150,7 @@ WRONG = {
     "pattern and template": (0, "a format with a pattern has no template"),
     "no pattern": (0, "pattern must be text, not 1"),
     "unknown words": (0, '"letter", not "big"'),
-    "typing error": (0, 'a record has no mesage; the nearest one is "message"; a key of the program is written fields.'),
+    "typing error": (0, 'no mesage; the nearest one is "message"; a key of the program is written fields.mesage'),
     "typing error in braces": (0, 'no levelnam; the nearest one is "levelname"'),
     "typing error in JSON": (0, 'no mesage; the nearest one is "message"'),
     "key named as an attribute": (0, "since name is an attribute"),

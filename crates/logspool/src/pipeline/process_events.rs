@@ -11,6 +11,7 @@ use super::crash::install_crash_drain;
 use super::life::{after_fork_in_child, after_fork_in_parent, before_fork, end, watch_after_fork};
 use super::settings::shutdown_timeout;
 use super::signals::install_signal_drain;
+use super::unwritten::report_unwritten;
 
 /// Calls a function at `exit()` and at `quick_exit()`, which have lists of their own. Returns whether both have room.
 pub fn call_at_exit(function: extern "C" fn()) -> bool {
@@ -23,7 +24,10 @@ pub fn call_at_exit(function: extern "C" fn()) -> bool {
 }
 
 extern "C" fn at_exit() {
-    let _ = catch_unwind(|| end(shutdown_timeout()));
+    let _ = catch_unwind(|| {
+        let timeout = shutdown_timeout();
+        report_unwritten(end(timeout), timeout, "logspool recover");
+    });
     expect_late_records();
 }
 
