@@ -14,7 +14,7 @@ use crate::handles::{NEEDS_THREAD, NEEDS_THREAD_NAME};
 use crate::loggers::{LOGGERS, LoggerHandle};
 use crate::sites::{SITES, SiteHandle};
 use crate::status::{ErrnoGuard, Failure, Status};
-use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, Unfit, mended};
+use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, MAX_RECORD_BYTES, Unfit, cut, mended};
 
 thread_local! {
     /// Whether this thread is in a part of a call that takes locks or allocates.
@@ -205,12 +205,12 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
     let has_template = site.definition.template.is_some();
     // SAFETY: the caller's promise.
     match unsafe { CheckedArguments::check(arguments, !has_template) } {
-        Ok(values) => {
+        Ok(values) if values.len() <= MAX_RECORD_BYTES => {
             // SAFETY: the lane has room for the values.
             queue(logger, Some(site), level as u16, values.len(), |to| unsafe { values.write(to) })
         }
         Err(Unfit::Failure(failure)) => Err(failure),
-        Err(Unfit::Text) => {
+        Ok(_) | Err(Unfit::Text) => {
             // SAFETY: the caller's promise.
             let (arguments, _texts) = unsafe { mended(arguments) };
             // SAFETY: the texts live until the end of this arm.
@@ -237,7 +237,10 @@ pub fn text(logger: u32, level: u16, text: &[u8], site: SiteDefinition) -> Resul
     if u32::from(level) < logger.public.level.load(Ordering::Relaxed) {
         return Ok(Status::Disabled);
     }
-    let text = String::from_utf8_lossy(text);
+    let mut text = String::from_utf8_lossy(text);
+    if text.len() > MAX_RECORD_BYTES / 8 * 7 {
+        cut(text.to_mut(), MAX_RECORD_BYTES / 8 * 7);
+    }
     let mut encoder = Encoder { bytes: inline_site(&site) };
     encoder.context_str(tag::MESSAGE, &text);
     let bytes = &encoder.bytes;

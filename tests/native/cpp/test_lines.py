@@ -127,6 +127,16 @@ def test_a_line_shows_the_zone_that_the_program_has_set(run_cpp, tmp_path, form)
     assert lines[4] in ("+0100", "+0200")
 
 
+def test_texts_beyond_the_largest_record_are_cut_and_say_by_how_much(run_cpp, tmp_path):
+    lines, (size,) = behaviour(run_cpp, tmp_path / "a.log", "large", '{"template": "%(message)s"}')
+
+    assert len(lines) == 3
+    for line, rest in zip(lines, ("1 {} 2", "{}", "{}"), strict=True):
+        shown = re.fullmatch(rest.format(r"(xé+) \[(\d+) bytes are cut\]"), line)
+        assert shown is not None, line[:20] + line[-60:]
+        assert int(size) == len(shown[1].encode()) + int(shown[2])
+
+
 def test_a_record_has_its_place(run_cpp, tmp_path):
     form = '{"template": "%(filename)s %(funcName)s %(lineno)d %(name)s"}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "errors", form)

@@ -139,6 +139,29 @@ static void zones(const logspool::logger &log) {
     }
 }
 
+static void large(const logspool::logger &log) {
+    // Characters of two bytes, of which none is cut in two.
+    std::string text = "x";
+    while (text.size() < std::size_t{70} << 20) {
+        text += text.size() == 1 ? "\u00E9" : text.substr(1);
+    }
+    LOGSPOOL_INFO(log, "{} {} {}", 1, text, 2);
+    logspool::flush();
+    logspool::log_text(log, logspool::level::info, text);
+    logspool::flush();
+    logspool_arg argument{};
+    argument.type = LOGSPOOL_ARG_TEXT;
+    argument.length = static_cast<std::uint32_t>(text.size());
+    argument.value.p = text.data();
+    logspool_site_info info{};
+    info.size = sizeof info;
+    info.message = "{}";
+    info.level = logspool::level::info;
+    info.grammar = LOGSPOOL_FMT;
+    logspool_emit(log.id(), logspool_site(&info), &argument, 1);
+    std::printf("%zu\n", text.size());
+}
+
 static void errors(const logspool::logger &log) {
     try {
         LOGSPOOL_INFO(log, "{}", thrower{});
@@ -175,6 +198,8 @@ int main(int, char **argv) {
         names(log);
     } else if (std::strcmp(what, "zones") == 0) {
         zones(log);
+    } else if (std::strcmp(what, "large") == 0) {
+        large(log);
     } else if (std::strcmp(what, "errors") == 0) {
         errors(log);
     }
