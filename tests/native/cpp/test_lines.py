@@ -118,7 +118,9 @@ def test_formats_show_the_name_of_the_thread_and_keys(run_cpp, tmp_path, form, r
 
 
 @pytest.mark.parametrize(
-    "form", ['{"template": "%(asctime)s", "date_format": "%z"}', '{"pattern": "{time:%z}"}'], ids=["template", "pattern"]
+    "form",
+    ['{"template": "%(asctime)s", "date_format": "%z"}', '{"pattern": "{time:%z}"}'],
+    ids=["template", "pattern"],
 )
 def test_a_line_shows_the_zone_that_the_program_has_set(run_cpp, tmp_path, form):
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "zones", form)

@@ -181,7 +181,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     }
     extern "C" fn at_exit() {
         finish(pipeline::end);
-        pipeline::expect_late_records();
+        pipeline::expect_late_records(at_exit);
     }
     // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's exit functions. So
     // the drain is also registered in the interpreter's list. If that list is full (32 entries), only the drain in the

@@ -19,7 +19,7 @@ use logspool_sys::sleep::sleep_interruptibly;
 
 use super::beginning::current;
 use super::door::wait_for_death;
-use super::process_events::drain_late_records;
+use super::late::drain_late_records;
 use super::settings::options;
 use super::slot::existing;
 use super::state::Pipeline;

@@ -1,59 +1,21 @@
 //! What runs when a process without Python forks, crashes or ends.
-//!
-//! Atomics belong in `queue` and `stats`; that of this file is an exception: whether the drain at the end has run, read
-//! on the slow path.
 
 use std::panic::catch_unwind;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::crash::install_crash_drain;
+use super::late::{call_at_exit, expect_late_records};
 use super::life::{after_fork_in_child, after_fork_in_parent, before_fork, end, watch_after_fork};
 use super::settings::shutdown_timeout;
 use super::signals::install_signal_drain;
 use super::unwritten::report_unwritten;
-
-/// Calls a function at `exit()` and at `quick_exit()`, which have lists of their own. Returns whether both have room.
-pub fn call_at_exit(function: extern "C" fn()) -> bool {
-    unsafe extern "C" {
-        // `at_quick_exit` is part of the C standard, but the crate `libc` does not declare it.
-        fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
-    }
-    // SAFETY: the function stays valid until the process ends.
-    unsafe { libc::atexit(function) == 0 && at_quick_exit(function) == 0 }
-}
 
 extern "C" fn at_exit() {
     let _ = catch_unwind(|| {
         let timeout = shutdown_timeout();
         report_unwritten(end(timeout), timeout, "logspool recover");
     });
-    expect_late_records();
-}
-
-/// Whether the drain of `exit()` has run, and no other one is registered yet.
-static IS_DRAINED: AtomicBool = AtomicBool::new(false);
-
-/// Call it at the end of a function of [`call_at_exit`] that drains. Functions that were registered earlier run later,
-/// such as destructors of C++ objects that are older than the logger. A record of them registers another drain.
-pub fn expect_late_records() {
-    IS_DRAINED.store(true, Ordering::Relaxed);
-}
-
-/// Call it on the slow path of a record, which each thread takes after [`end`].
-#[inline]
-pub(super) fn drain_late_records() {
-    if IS_DRAINED.load(Ordering::Relaxed) {
-        drain_again();
-    }
-}
-
-/// `exit()` calls what is registered meanwhile as soon as the function that logs has returned.
-#[cold]
-fn drain_again() {
-    if IS_DRAINED.swap(false, Ordering::Relaxed) {
-        call_at_exit(at_exit);
-    }
+    expect_late_records(at_exit);
 }
 
 extern "C" fn at_fork() {
