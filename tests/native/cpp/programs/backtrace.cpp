@@ -64,8 +64,8 @@ static void forks() {
         }
     }
     ends = true;
-    for (auto &keeper : keepers) {
-        keeper.join();
+    for (auto &each : keepers) {
+        each.join();
     }
 }
 
