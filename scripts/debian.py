@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import time
+from pathlib import Path
 
 import terminal
 
@@ -29,3 +30,28 @@ def install(packages: str, purpose: str) -> None:
         if done.returncode != 0:
             terminal.note(done.stderr.strip())
     terminal.note(f"installing {packages} took {time.monotonic() - began:.0f} s")
+
+
+def download(package: str, release: str, folder: Path) -> Path | None:
+    """Download a package of another release of Debian into a folder and return its path; None: it cannot be fetched.
+
+    Lists and settings of apt lie in the folder too, so the system's own stay as they are. apt checks the signature.
+    """
+    keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+    if not shutil.which("apt-get") or not keys.exists():
+        return None
+    terminal.step(f"downloading {package} of Debian {release} for the tests")
+    for place in ("lists/partial", "cache/archives/partial", "parts"):
+        (folder / place).mkdir(parents=True)
+    (folder / "sources.list").write_text(f"deb [signed-by={keys}] http://deb.debian.org/debian {release} main\n")
+    places = {"State": folder, "State::lists": folder / "lists", "Cache": folder / "cache"}
+    places |= {"Etc::sourcelist": folder / "sources.list", "Etc::sourceparts": folder / "parts"}
+    options = [part for name, place in places.items() for part in ("-o", f"Dir::{name}={place}")]
+    options += ["-o", "Dir::State::status=/dev/null", "-o", "APT::Sandbox::User="]
+    for arguments in (["update"], ["download", package]):
+        command = ["apt-get", "--quiet", *options, *arguments]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            terminal.note(done.stderr.strip())
+            return None
+    return next(folder.glob(f"{package}_*.deb"), None)

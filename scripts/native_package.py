@@ -33,6 +33,16 @@ Cflags: -I${{prefix}}/include
 Libs: {libraries}
 Libs.private: {system}
 """
+#: For a program that links the static library: `pkg-config --libs logspool-static`.
+PKG_CONFIG_STATIC = """\
+prefix=${{pcfiledir}}/../..
+
+Name: logspool-static
+Description: Logging that costs a program nothing and loses nothing; the static library
+Version: {version}
+Cflags: -I${{prefix}}/include
+Libs: ${{prefix}}/lib/liblogspool.a {system}
+"""
 #: What a program links: the shared library, or the only one for musl.
 SHARED_LIBRARIES = "-L${prefix}/lib -llogspool -Wl,-rpath,${prefix}/lib"
 STATIC_LIBRARIES = "${prefix}/lib/liblogspool.a"
@@ -144,6 +154,7 @@ def fill(folder: Path, built: Path, target: str | None) -> None:
     }
     for name, text in {
         "pkgconfig/logspool.pc": PKG_CONFIG,
+        "pkgconfig/logspool-static.pc": PKG_CONFIG_STATIC,
         "cmake/logspool/logspoolConfig.cmake": CMAKE,
         "cmake/logspool/logspoolConfigVersion.cmake": CMAKE_VERSION,
     }.items():

@@ -3,10 +3,14 @@
 Where something is missing and the script runs as root on a system with apt, Debian's packages are installed. Otherwise
 the tests that need it say that they are skipped, and this script says which they are. With LOGSPOOL_TOOLS=required, as
 in CI, it fails then.
+
+Where the system's Nim is older than 2, the package of a newer Debian is unpacked into `build/nim-2`.
 """
 
 import os
 import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import debian
@@ -30,14 +34,45 @@ def is_there(what: str) -> bool:
     return Path(what).exists() if what.startswith("/") else shutil.which(what) is not None
 
 
+NIM_2 = Path(__file__).resolve().parent.parent / "build/nim-2"
+NEWER_DEBIAN = "forky"
+
+
+def has_nim_2() -> bool:
+    """Return whether a Nim 2 is there: the system's, or one that was unpacked before."""
+    for command in (NIM_2 / "bin/nim", shutil.which("nim")):
+        if command and Path(command).exists():
+            done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
+            if " Version 2." in done.stdout:
+                return True
+    return False
+
+
+def unpack_nim_2() -> None:
+    """Unpack the Nim of a newer Debian, which apt checks, into a folder with the places that Nim looks at."""
+    with tempfile.TemporaryDirectory() as name:
+        package = debian.download("nim", NEWER_DEBIAN, Path(name))
+        if package is None:
+            return
+        subprocess.run(["dpkg-deb", "--extract", package, Path(name) / "files"], check=True)
+        shutil.rmtree(NIM_2, ignore_errors=True)
+        (NIM_2 / "bin").mkdir(parents=True)
+        for unpacked, to in {"usr/bin/nim": "bin/nim", "usr/lib/nim/lib": "lib", "etc/nim": "config"}.items():
+            shutil.move(Path(name) / "files" / unpacked, NIM_2 / to)
+
+
 def main() -> None:
     """Find everything, at need after installing it."""
     missing = [package for what, package, _ in NEEDED if not is_there(what)]
     if missing:
         debian.install(" ".join(missing), "compilers and libraries")
+    if not has_nim_2():
+        unpack_nim_2()
     left = [(package, purpose) for what, package, purpose in NEEDED if not is_there(what)]
     for package, purpose in left:
         terminal.note(f"the tests of {purpose} are skipped: Debian's package {package} is missing")
+    if not has_nim_2():
+        terminal.note(f"Nim programs are not tested with Nim 2: Debian's package of {NEWER_DEBIAN} cannot be unpacked")
     if left and os.environ.get("LOGSPOOL_TOOLS") == "required":
         raise terminal.fail("LOGSPOOL_TOOLS=required: install these packages")
 

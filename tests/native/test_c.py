@@ -2,6 +2,8 @@
 
 import collections
 import os
+import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -42,6 +44,46 @@ def test_every_accepted_record_is_in_the_file_once(program, tmp_path, end, code)
     if end == "exit":
         assert [f"line {i}" for i in range(COUNT)] == path.read_text().splitlines()
     assert [f"line {i}" for i in range(COUNT)] == recovered(program, path)
+
+
+@pytest.mark.parametrize("end", ["exit", "quick_exit", "fork", "silent"])
+def test_a_record_after_the_drain_at_exit_is_in_the_file(program, tmp_path, end):
+    done = run(program("late"), tmp_path / "a.log", end)
+
+    late = ["registered second", "registered first", *([] if end == "quick_exit" else ["destructor"])]
+    wanted = [*([] if end == "silent" else ["in main"]), *(["in a child", *late] if end == "fork" else []), *late]
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [text for text in wanted for _ in range(2)] == (tmp_path / "a.log").read_text().splitlines()
+
+
+@pytest.mark.parametrize("kibibytes", [16, 512])
+def test_records_beyond_the_limit_of_a_file_are_told_at_the_end(program, tmp_path, kibibytes):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kibibytes * 1024,) * 2)
+
+    command = [program("ends"), tmp_path / "a.log", "exit", "60000"]
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120)
+
+    # The limit may cut the last line, whose record counts as not written.
+    lines = (tmp_path / "a.log").read_text().count("\n")
+    told = re.search(r"^logspool: (\d+) records were not written", done.stderr, re.MULTILINE)
+    assert 0 == done.returncode
+    assert told is not None, done.stderr
+    assert 60_000 == int(told[1]) + lines
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_program_whose_reader_has_gone_ends_as_its_sigpipe_says(program, is_ignored):
+    def ignore():
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+
+    options = {"restore_signals": False, "preexec_fn": ignore} if is_ignored else {}
+    command = [program("ends"), "stdout", "exit", "300000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) as running:
+        assert b"line 0\n" == running.stdout.readline()
+        running.stdout.close()
+        running.stderr.read()
+        assert (0 if is_ignored else -signal.SIGPIPE) == running.wait(60)
 
 
 def test_the_environment_names_the_queue_folder(program, tmp_path, queue_dir):
@@ -108,6 +150,17 @@ WRONG = {
     "pattern and template": (0, "a format with a pattern has no template"),
     "no pattern": (0, "pattern must be text, not 1"),
     "unknown words": (0, '"letter", not "big"'),
+    "typing error": (0, 'no mesage; the nearest one is "message"; a key of the program is written fields.mesage'),
+    "typing error in braces": (0, 'no levelnam; the nearest one is "levelname"'),
+    "typing error in JSON": (0, 'no mesage; the nearest one is "message"'),
+    "key named as an attribute": (0, "since name is an attribute"),
+    "typing error in date": (0, 'date_format "%H:%Q": strftime has no %Q'),
+    "date ends early": (0, "strftime has no %"),
+    "typing error in time": (0, "time"),
+    "bad level": (0, 'such as "warning", not "loud"'),
+    "bad switch": (0, "escape_control must be true or false, not 1"),
+    "null name to find": (0, "NULL"),
+    "no such logger": (0, 'there is no logger "nobody"'),
     "null name": (0, "NULL"),
     "null sinks": (0, "at most 64"),
     "unknown sink": (0, "id 99"),

@@ -32,9 +32,8 @@ def test_pkg_config_names_everything(package, tmp_path):
     _run("cc", EXAMPLE, "-o", tmp_path / "shared", *flags)
     _expect_lines(tmp_path / "shared", tmp_path)
 
-    flags = _run("pkg-config", "--static", "--cflags", "--libs", "logspool", env=env).split()
-    static = [str(package / "lib/liblogspool.a") if flag == "-llogspool" else flag for flag in flags]
-    _run("cc", EXAMPLE, "-o", tmp_path / "static", *static)
+    flags = _run("pkg-config", "--cflags", "--libs", "logspool-static", env=env).split()
+    _run("cc", EXAMPLE, "-o", tmp_path / "static", *flags)
     (tmp_path / "hello.log").unlink()
     _expect_lines(tmp_path / "static", tmp_path)
     assert "liblogspool" not in _run("ldd", tmp_path / "static")

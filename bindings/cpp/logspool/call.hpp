@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "cut.hpp"
 #include "lane.hpp"
 #include "logger.hpp"
 #include "site.hpp"
@@ -29,6 +30,21 @@ inline bool is_uncounted(int status) {
     return status != LOGSPOOL_OK && status != LOGSPOOL_DISABLED && status != LOGSPOOL_REFUSED;
 }
 
+/// Writes a record whose texts are too long for one.
+[[gnu::noinline, gnu::cold]] inline void write_cut(const logger &to, std::uint32_t site, std::size_t bytes,
+                                                   stored_values values) {
+    std::string whole(bytes, '\0');
+    values.store(values.values, reinterpret_cast<unsigned char *>(whole.data()));
+    const std::string cut = cut_values(whole);
+    const stored_values stored{&cut, [](const void *all, unsigned char *place) {
+                                   const std::string &from = *static_cast<const std::string *>(all);
+                                   std::memcpy(place, from.data(), from.size());
+                               }};
+    if (!write_slowly(to.id(), to.handle(), site, cut.size(), stored) && is_uncounted(api().last_status())) {
+        refused_here.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
 template <class... Values>
 [[gnu::noinline, gnu::cold]] inline void write_defined(const logger &to, site_slot &site, const site_template &what,
                                                        std::size_t bytes, const Values &...values) {
@@ -46,6 +62,10 @@ template <class... Values>
     const stored_values stored{&store, [](const void *all, unsigned char *place) {
                                    (*static_cast<decltype(&store)>(all))(place);
                                }};
+    if (bytes > max_record_bytes) {
+        write_cut(to, id, bytes, stored);
+        return;
+    }
     if (!write_slowly(to.id(), to.handle(), id, bytes, stored) && is_uncounted(api().last_status())) {
         refused_here.fetch_add(1, std::memory_order_relaxed);
     }

@@ -96,6 +96,9 @@ class format_checker {
     /// Checks the whole template.
     constexpr verdict check() {
         while (at_ < source_.size()) {
+            if (source_[at_] == '\0') {
+                return refuse<"a NUL would end the template; pass it as an argument">(at_);
+            }
             if (!is_brace(source_[at_])) {
                 ++at_;
             } else if (at_ + 1 < source_.size() && source_[at_ + 1] == source_[at_]) {

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <string>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #if defined(__x86_64__)
@@ -18,6 +20,7 @@
 #endif
 
 #include "api.hpp"
+#include "utf8.hpp"
 
 namespace logspool::detail {
 
@@ -75,7 +78,12 @@ template <class Store>
     if (__builtin_expect(view == nullptr || view->version != LOGSPOOL_VIEW_VERSION || view->flags != 0, 0)) {
         return false;
     }
-    const bool needs_thread = load_relaxed(&logger->needs) != 0;
+    const std::uint32_t needs = load_relaxed(&logger->needs);
+    // The name of the thread costs a system call, which is for the slow path.
+    if (__builtin_expect(needs > LOGSPOOL_NEEDS_THREAD, 0)) {
+        return false;
+    }
+    const bool needs_thread = needs != 0;
     bytes += needs_thread ? thread_value_bytes : 0;
     const std::uint64_t needed = (head_bytes + bytes + 7) & ~std::uint64_t{7};
     const std::uint64_t ring_bytes = view->bytes;
@@ -141,6 +149,30 @@ template <class Store>
     return true;
 }
 
+/// The kernel's name of the calling thread, as a value of a record.
+class thread_name {
+  public:
+    void read() {
+        char name[16] = {};
+        prctl(PR_GET_NAME, name);
+        text_.assign(name, strnlen(name, sizeof name));
+        if (!is_utf8(text_.data(), text_.size())) {
+            text_ = mended_utf8(text_);
+        }
+    }
+    std::size_t size() const { return 5 + text_.size(); }
+    unsigned char *store(unsigned char *to) const {
+        const auto bytes = static_cast<std::uint32_t>(text_.size());
+        *to = LOGSPOOL_TAG_THREAD_NAME;
+        std::memcpy(to + 1, &bytes, sizeof bytes);
+        std::memcpy(to + 5, text_.data(), bytes);
+        return to + 5 + bytes;
+    }
+
+  private:
+    std::string text_;
+};
+
 /// Stores values at a place, whatever their types.
 struct stored_values {
     const void *values;
@@ -150,14 +182,25 @@ struct stored_values {
 /// Writes a record by the functions of the library. True: the record is accepted.
 [[gnu::noinline, gnu::cold]] inline bool write_slowly(logspool_id logger, const logspool_handle *logger_handle,
                                                       logspool_id site, std::size_t bytes, stored_values values) {
-    const bool needs_thread = load_relaxed(&logger_handle->needs) != 0;
-    void *const room = api().reserve(logger, site, bytes + (needs_thread ? thread_value_bytes : 0));
+    const std::uint32_t needs = load_relaxed(&logger_handle->needs);
+    thread_name name;
+    if ((needs & LOGSPOOL_NEEDS_THREAD) != 0) {
+        bytes += thread_value_bytes;
+    }
+    if ((needs & LOGSPOOL_NEEDS_THREAD_NAME) != 0) {
+        name.read();
+        bytes += name.size();
+    }
+    void *const room = api().reserve(logger, site, bytes);
     if (room == nullptr) {
         return false;
     }
     auto *place = static_cast<unsigned char *>(room);
-    if (needs_thread) {
+    if ((needs & LOGSPOOL_NEEDS_THREAD) != 0) {
         place = store_thread(place, syscall(SYS_gettid));
+    }
+    if ((needs & LOGSPOOL_NEEDS_THREAD_NAME) != 0) {
+        place = name.store(place);
     }
     values.store(values.values, place);
     api().commit();

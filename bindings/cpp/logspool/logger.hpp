@@ -98,8 +98,20 @@ class logger {
     }
     logger(const char *name, std::uint16_t level, const sink &only) { define(name, level, {only.id()}); }
 
+    /// Finds a logger by its name and changes nothing. The result is false if there is none.
+    static logger find(const char *name) {
+        logger found;
+        if (const logspool_id id = detail::has_api() ? detail::api().logger_find(name) : 0) {
+            found.refer_to(id);
+        }
+        return found;
+    }
+
     logspool_id id() const { return id_; }
     explicit operator bool() const { return id_ != 0; }
+
+    /// The lowest level that is logged.
+    std::uint16_t level() const { return static_cast<std::uint16_t>(detail::load_relaxed(&handle_->level)); }
 
     /// Whether records of this level are logged: one relaxed load and a comparison.
     bool logs(std::uint16_t level) const { return level >= detail::load_relaxed(&handle_->level); }
@@ -127,12 +139,18 @@ class logger {
     }
 
     void define(const char *name, std::uint16_t level, const std::vector<logspool_id> &sinks) {
-        id_ = detail::has_api() ? detail::api().logger(name, level, sinks.data(), sinks.size()) : 0;
-        if (id_ == 0) {
+        const logspool_id id =
+            detail::has_api() ? detail::api().logger(name, level, sinks.data(), sinks.size()) : 0;
+        if (id == 0) {
             detail::fail_setup();
             return;
         }
-        if (const logspool_handle *const found = detail::api().logger_handle(id_)) {
+        refer_to(id);
+    }
+
+    void refer_to(logspool_id id) {
+        id_ = id;
+        if (const logspool_handle *const found = detail::api().logger_handle(id)) {
             handle_ = found;
         }
     }
@@ -141,6 +159,9 @@ class logger {
     const logspool_handle *handle_ = &detail::no_logger;
     detail::backtrace_ring *backtrace_ = nullptr;
 };
+
+/// Finds a logger by its name and changes nothing. The result is false if there is none.
+inline logger get(const char *name) { return logger::find(name); }
 
 /// Waits until all records that were logged before are handed to the system. Negative: for ever. False: the time was
 /// up.

@@ -80,9 +80,9 @@ struct site_slot {
     std::atomic<std::uint32_t> id{0};
     std::atomic<const logspool_handle *> handle{&undefined_site};
 
-    constexpr site_slot(const char *file, const char *function, std::uint32_t line, std::uint16_t level,
-                        std::uint8_t flags = 0)
-        : file(file), function(function), line(line), level(level), flags(flags) {}
+    constexpr site_slot(const char *in_file, const char *in_function, std::uint32_t in_line, std::uint16_t at_level,
+                        std::uint8_t with_flags = 0)
+        : file(in_file), function(in_function), line(in_line), level(at_level), flags(with_flags) {}
 
     /// Defines the site at its first record. Two threads may both define it: no thread waits for another one here, so a
     /// fork at any time leaves nothing locked. 0: it cannot be defined now, for example in a signal handler.
@@ -122,8 +122,8 @@ struct found_site : site_slot {
     const std::uint8_t *types;
     found_site *next = nullptr;
 
-    found_site(const call_location &place, std::uint16_t level, const site_template &what)
-        : site_slot(place.file_name(), place.function_name(), place.line(), level), column(place.column()),
+    found_site(const call_location &place, std::uint16_t at_level, const site_template &what)
+        : site_slot(place.file_name(), place.function_name(), place.line(), at_level), column(place.column()),
           message(what.message), types(what.types) {}
 
     bool is(const call_location &place, std::uint16_t wanted, const site_template &what) const {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "format.hpp"
+#include "texts.hpp"
 #include "utf8.hpp"
 
 namespace logspool {
@@ -32,7 +33,7 @@ template <class Type> struct codec;
 
 /// Text that stands for its placeholder as it is, whatever the placeholder's spec: `logspool::text(fmt::format(...))`.
 struct text {
-    explicit text(std::string_view value) : value(value) {}
+    explicit text(std::string_view given) : value(given) {}
     std::string_view value;
 };
 
@@ -47,7 +48,7 @@ template <class Type> key_value<Type> kv(std::string_view key, const Type &value
 
 /// The fields of a value, which `logspool_fields(value, visitor)` visits, as key-values.
 template <class Type> struct fields {
-    explicit fields(const Type &value) : value(value) {}
+    explicit fields(const Type &given) : value(given) {}
     const Type &value;
 };
 
@@ -170,6 +171,29 @@ template <value_kind Kind, unsigned char Tag = static_cast<unsigned char>(Kind)>
         to = store_number(to + 1, static_cast<std::uint32_t>(bytes));
         return store_bytes(to, data, bytes);
     }
+};
+
+/// Text that the call has made. Between the values of a tuple it stands as it is, as `logspool::text` does.
+class made_text {
+  public:
+    static constexpr value_kind kind = value_kind::text;
+
+    explicit made_text(std::string &&text) : text_(std::move(text)) {}
+
+    std::size_t size() const { return view().size(); }
+    bool is_well_formed() const { return view().is_well_formed(); }
+    void mend(mended_texts &) {
+        if (!is_well_formed()) {
+            text_ = mended_utf8(text_);
+        }
+    }
+    unsigned char *store(unsigned char *to) const { return view().store(to); }
+    text_value<value_kind::rendered> as_rendered() const { return text_value<value_kind::rendered>(text_); }
+
+  private:
+    text_value<value_kind::text> view() const { return text_value<value_kind::text>(text_); }
+
+    std::string text_;
 };
 
 /// An integer of up to 128 bits, in decimal digits if it does not fit 64.
@@ -376,7 +400,12 @@ template <class Type> inline auto encoded(const Type &value) {
         static_assert(is_unknown<Type>, "logspool shows no long double: cast it to double");
     } else if constexpr (has_fields<Plain>) {
         return tuple_value(value);
-    } else if constexpr (std::is_enum_v<Plain>) {
+    } else if constexpr (has_format_as<Plain>) {
+        using Result = std::remove_cvref_t<decltype(format_as(value))>;
+        static_assert(!std::is_same_v<Result, Plain>, "format_as of a type must return another type");
+        auto make = [](const Result &result) { return encoded(result); };
+        return kept_value<Result, decltype(make(std::declval<const Result &>()))>(Result(format_as(value)), make);
+    } else if constexpr (std::is_enum_v<Plain> && !has_own_text<Plain>) {
         using Number = std::underlying_type_t<Plain>;
         if constexpr (std::is_signed_v<Number>) {
             return number_value<value_kind::integer, std::int64_t>{static_cast<std::int64_t>(value)};
@@ -387,14 +416,29 @@ template <class Type> inline auto encoded(const Type &value) {
         return number_value<value_kind::pointer, std::uint64_t>{0};
     } else if constexpr (std::is_convertible_v<const Type &, std::string_view>) {
         return text_value<value_kind::text>(view_of(value));
-    } else if constexpr (std::is_pointer_v<std::decay_t<Plain>> &&
-                         !std::is_function_v<std::remove_pointer_t<std::decay_t<Plain>>>) {
+    } else if constexpr (std::is_convertible_v<const Type &, std::u8string_view>) {
+        const std::u8string_view bytes = value;
+        return text_value<value_kind::text>({reinterpret_cast<const char *>(bytes.data()), bytes.size()});
+    } else if constexpr (std::is_pointer_v<Plain> && !std::is_function_v<std::remove_pointer_t<Plain>>) {
         const volatile void *address = value;
         return number_value<value_kind::pointer, std::uint64_t>{reinterpret_cast<std::uintptr_t>(address)};
+    } else if constexpr (is_smart_pointer<Plain>) {
+        const volatile void *address = value.get();
+        return number_value<value_kind::pointer, std::uint64_t>{reinterpret_cast<std::uintptr_t>(address)};
+    } else if constexpr (is_reference<Plain>) {
+        return encoded(value.get());
+    } else if constexpr (is_atomic<Plain>) {
+        using Result = typename Plain::value_type;
+        auto make = [](const Result &result) { return encoded(result); };
+        return kept_value<Result, decltype(make(std::declval<const Result &>()))>(value.load(), make);
+    } else if constexpr (has_text<Plain>) {
+        std::string made;
+        text_writer(made).add(value);
+        return made_text(std::move(made));
     } else {
         static_assert(is_unknown<Type>, "logspool cannot log this type: specialise logspool::codec for it, define "
-                                        "logspool_fields(value, visitor) in its namespace, or pass "
-                                        "logspool::text(...)");
+                                        "logspool_fields(value, visitor), operator<< or to_string(value) in its "
+                                        "namespace, or pass logspool::text(...)");
     }
 }
 
@@ -408,8 +452,85 @@ template <class Value> void staged_values::append_value(Value &value) {
 
 template <class Field> void staged_values::append(const Field &field) {
     auto &&value = encoded(field);
-    static_assert(std::remove_cvref_t<decltype(value)>::kind != value_kind::part, "a field cannot be a key-value");
-    append_value(value);
+    using Value = std::remove_cvref_t<decltype(value)>;
+    static_assert(Value::kind != value_kind::part, "a field cannot be a key-value");
+    if constexpr (std::is_same_v<Value, made_text>) {
+        auto rendered = value.as_rendered();
+        append_value(rendered);
+    } else {
+        append_value(value);
+    }
+}
+
+template <class Type> inline void text_writer::add_fields(const Type &value) {
+    bool is_first = true;
+    auto visitor = [this, &is_first](std::string_view, const auto &field) {
+        out_ += is_first ? "" : ", ";
+        is_first = false;
+        add_element(field);
+    };
+    out_ += '(';
+    logspool_fields(value, visitor);
+    out_ += ')';
+}
+
+template <class Type> inline void text_writer::add(const Type &value) {
+    using Plain = std::remove_cv_t<Type>;
+    if constexpr (has_codec<Plain>) {
+        add(codec<Plain>::encode(value));
+    } else if constexpr (std::is_same_v<Plain, text>) {
+        out_ += value.value;
+    } else if constexpr (std::is_same_v<Plain, bool>) {
+        out_ += value ? "true" : "false";
+    } else if constexpr (std::is_same_v<Plain, char>) {
+        out_ += value;
+    } else if constexpr (std::is_same_v<Plain, float> || std::is_same_v<Plain, double>) {
+        add_real(value);
+    } else if constexpr (std::is_integral_v<Plain> && sizeof(Plain) <= 8 && !std::is_same_v<Plain, wchar_t> &&
+                         !std::is_same_v<Plain, char8_t> && !std::is_same_v<Plain, char16_t> &&
+                         !std::is_same_v<Plain, char32_t>) {
+        add_number(value);
+    } else if constexpr (has_fields<Plain>) {
+        add_fields(value);
+    } else if constexpr (has_format_as<Plain>) {
+        add(format_as(value));
+    } else if constexpr (std::is_enum_v<Plain> && !has_own_text<Plain>) {
+        add_number(static_cast<std::underlying_type_t<Plain>>(value));
+    } else if constexpr (std::is_convertible_v<const Type &, std::string_view>) {
+        out_ += view_of(value);
+    } else if constexpr (std::is_convertible_v<const Type &, std::u8string_view>) {
+        const std::u8string_view bytes = value;
+        out_.append(reinterpret_cast<const char *>(bytes.data()), bytes.size());
+    } else if constexpr (std::is_null_pointer_v<Plain> || std::is_pointer_v<Plain>) {
+        const volatile void *address = value;
+        char digits[24];
+        out_.append(digits, static_cast<std::size_t>(std::snprintf(
+                                digits, sizeof digits, "0x%llx",
+                                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(address)))));
+    } else if constexpr (is_smart_pointer<Plain> || is_reference<Plain>) {
+        add(value.get());
+    } else if constexpr (is_atomic<Plain>) {
+        add(value.load());
+    } else if constexpr (has_text<Plain>) {
+        add_made(value);
+    } else {
+        static_assert(is_unknown<Type>, "logspool cannot log the elements of this type: see the types that it logs in "
+                                        "docs/how-to/log-from-cpp.md");
+    }
+}
+
+template <class Type> inline void text_writer::add_element(const Type &value) {
+    using Plain = std::remove_cv_t<Type>;
+    if constexpr (has_codec<Plain>) {
+        add_element(codec<Plain>::encode(value));
+    } else if constexpr (std::is_same_v<Plain, char>) {
+        add_quoted({&value, 1}, '\'');
+    } else if constexpr (!has_fields<Plain> && !std::is_same_v<Plain, text> &&
+                         std::is_convertible_v<const Type &, std::string_view>) {
+        add_quoted(view_of(value), '"');
+    } else {
+        add(value);
+    }
 }
 
 inline void staged_values::append_key(std::string_view key) {

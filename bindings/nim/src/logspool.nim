@@ -12,7 +12,7 @@
 ## `char` into the queue of its thread; the text of every other value is made by `$` in the call. Everything is written
 ## at the end of the program and at `quit`. After a kill, the next program that writes to the file delivers the rest.
 
-import std/[json, locks, macros, os]
+import std/[json, locks, macros, os, strutils]
 import logspool/[capi, lane]
 
 type
@@ -43,8 +43,8 @@ initLock lock
 proc fail(what: string) {.noreturn.} =
   raise newException(LogspoolError, what & ": " & $lastError())
 
-proc addOutput(address, format, dateFormat: string) =
-  let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil})
+proc addOutput(address, format, dateFormat: string, lowest: Level) =
+  let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil, "level": lowest.ord})
   let sink = sinkOpen(address.cstring, spec.cstring)
   if sink == 0:
     fail("the output " & address & " cannot be opened")
@@ -58,17 +58,21 @@ proc addOutput(address, format, dateFormat: string) =
   if program == 0:
     fail("the output " & address & " cannot be used")
 
-proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
+proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
   ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's
-  ## logging, `dateFormat` that of `strftime`. Raises `LogspoolError` if the file cannot be opened.
-  addOutput(path, format, dateFormat)
+  ## logging, `dateFormat` that of `strftime`. Records below `level` are left out of this output. Raises `LogspoolError` if
+  ## the file cannot be opened.
+  if '\0' in path:
+    raise newException(LogspoolError, "a path holds a NUL: " & path.escape)
+  addOutput(path, format, dateFormat, level)
 
-proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S") =
-  ## Writes lines to an open file, after what the program has written to it. The file must stay open.
+proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
+  ## Writes lines to an open file, after what the program has written to it. The file must stay open. Control characters
+  ## in values are escaped if it is standard output or error, or no file on a disk.
   if file.isNil:
     raise newException(LogspoolError, "the file is nil: open it first")
   file.flushFile()
-  addOutput("fd:" & $file.getFileHandle(), format, dateFormat)
+  addOutput("fd:" & $file.getFileHandle(), format, dateFormat, level)
 
 proc logLevel*(): Level =
   ## The lowest level that is logged.
@@ -100,29 +104,27 @@ proc isLogged*(wanted: Level): bool {.inline.} =
   ## Whether a call of this level is written.
   isAbove(uint16(wanted.ord))
 
-# What a value is copied as. A text must live until the call of `emit`.
-proc toArg(value: SomeSignedInt): Arg {.inline.} =
-  result.kind = argInt
-  result.value.i = int64(value)
-
-proc toArg(value: SomeUnsignedInt): Arg {.inline.} =
-  result.kind = argUint
-  result.value.u = uint64(value)
-
-proc toArg(value: bool): Arg {.inline.} =
-  result.kind = argBool
-  result.value.i = int64(ord(value))
-
-proc toArg(value: cstring): Arg {.inline.} =
-  result.kind = argText
-  result.length = uint32(value.len)
-  result.value.p = cast[pointer](value)
-
-proc toArg(value: string): Arg {.inline.} =
-  result.kind = argText
-  result.length = uint32(value.len)
-  if value.len > 0:
-    result.value.p = unsafeAddr value[0]
+proc toArg[Value](value: Value): Arg {.inline.} =
+  ## What a value is copied as. A text must live until the call of `emit`.
+  # One generic procedure: of several overloads Nim 2 finds more than one for an integer constant.
+  when Value is SomeSignedInt:
+    result.kind = argInt
+    result.value.i = int64(value)
+  elif Value is SomeUnsignedInt:
+    result.kind = argUint
+    result.value.u = uint64(value)
+  elif Value is bool:
+    result.kind = argBool
+    result.value.i = int64(ord(value))
+  elif Value is cstring:
+    result.kind = argText
+    result.length = uint32(value.len)
+    result.value.p = cast[pointer](value)
+  else:
+    result.kind = argText
+    result.length = uint32(value.len)
+    if value.len > 0:
+      result.value.p = unsafeAddr value[0]
 
 proc define(file: cstring, line: int, message: cstring, number: uint16): Id =
   var info: SiteInfo
@@ -144,6 +146,11 @@ proc escaped(text: string): string {.compileTime.} =
 proc isCopied(value: NimNode): bool {.compileTime.} =
   value.getTypeInst.typeKind in {ntyInt .. ntyInt64, ntyUInt .. ntyUInt64, ntyBool, ntyString, ntyCString}
 
+proc shown(value: NimNode): NimNode {.compileTime.} =
+  ## The call of `$`. The name is looked up where the record is logged: the program may have its own for the type.
+  # Without the list Nim 1.6 prefers the `$` of all objects to one of a generic type, if the value is of `varargs`.
+  newCall(ident"$", newTree(nnkStmtListExpr, value))
+
 macro logAt(wanted: static Level, args: varargs[typed]): untyped =
   ## Queues a record of the arguments, one after the other.
   if args.len == 0:
@@ -155,14 +162,15 @@ macro logAt(wanted: static Level, args: varargs[typed]): untyped =
   let values = newNimNode(nnkBracket)
   let texts = newStmtList()
   for arg in args:
-    if arg.kind in {nnkStrLit .. nnkTripleStrLit}:
+    # The template is a C string, so a literal with a NUL is an argument.
+    if arg.kind in {nnkStrLit .. nnkTripleStrLit} and '\0' notin arg.strVal:
       message.add escaped(arg.strVal)
       continue
     message.add "{}"
     if arg.kind notin AtomicNodes or not arg.isCopied:
       # The value is computed once. Its text, or the value itself, lives until the record is queued.
       let name = genSym(nskLet, "value")
-      texts.add(if arg.isCopied: newLetStmt(name, arg) else: newLetStmt(name, newCall(bindSym"$", arg)))
+      texts.add newLetStmt(name, if arg.isCopied: arg else: arg.shown)
       values.add newCall(bindSym"toArg", name)
     else:
       values.add newCall(bindSym"toArg", arg)

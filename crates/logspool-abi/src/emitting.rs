@@ -10,11 +10,11 @@ use logspool_record::{Encoder, tag};
 use logspool_record::{Head, flags};
 
 use crate::beginning::begin;
-use crate::handles::NEEDS_THREAD;
+use crate::handles::{NEEDS_THREAD, NEEDS_THREAD_NAME};
 use crate::loggers::{LOGGERS, LoggerHandle};
 use crate::sites::{SITES, SiteHandle};
 use crate::status::{ErrnoGuard, Failure, Status};
-use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, Unfit, mended};
+use crate::values::{Argument, CheckedArguments, MAX_ARGUMENTS, MAX_RECORD_BYTES, Unfit, cut, mended};
 
 thread_local! {
     /// Whether this thread is in a part of a call that takes locks or allocates.
@@ -80,13 +80,25 @@ fn inline_site(site: &SiteDefinition) -> Vec<u8> {
     encoder.bytes
 }
 
-/// The value that names this thread.
-fn thread_value() -> [u8; 9] {
-    // SAFETY: gettid has no preconditions.
-    let thread = unsafe { libc::syscall(libc::SYS_gettid) };
-    let mut value = [tag::THREAD; 9];
-    value[1..].copy_from_slice(&thread.to_ne_bytes());
-    value
+/// Appends the values that name this thread.
+fn push_thread(needs: u32, values: &mut Vec<u8>) {
+    if needs & NEEDS_THREAD != 0 {
+        // SAFETY: gettid has no preconditions.
+        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        values.push(tag::THREAD);
+        values.extend_from_slice(&thread.to_ne_bytes());
+    }
+    if needs & NEEDS_THREAD_NAME != 0 {
+        // The kernel's name: 15 bytes and a NUL at most.
+        let mut name = [0_u8; 16];
+        // SAFETY: the buffer has the size that the call needs.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        let bytes = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        let text = String::from_utf8_lossy(&name[..bytes]);
+        let mut encoder = Encoder::new();
+        encoder.context_str(tag::THREAD_NAME, &text);
+        values.extend_from_slice(&encoder.bytes);
+    }
 }
 
 /// Queues a record. `fill` stores exactly `bytes` bytes.
@@ -139,9 +151,7 @@ fn queue_slowly(
         if let (Some(site), 0) = (site, site_id) {
             before = inline_site(&site.definition);
         }
-        if logger.public.needs.load(Ordering::Relaxed) & NEEDS_THREAD != 0 {
-            before.extend_from_slice(&thread_value());
-        }
+        push_thread(logger.public.needs.load(Ordering::Relaxed), &mut before);
         let all = before.len() + bytes;
         let fill_all = |to: *mut u8| {
             // SAFETY: there is room for `all` bytes.
@@ -195,12 +205,12 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
     let has_template = site.definition.template.is_some();
     // SAFETY: the caller's promise.
     match unsafe { CheckedArguments::check(arguments, !has_template) } {
-        Ok(values) => {
+        Ok(values) if values.len() <= MAX_RECORD_BYTES => {
             // SAFETY: the lane has room for the values.
             queue(logger, Some(site), level as u16, values.len(), |to| unsafe { values.write(to) })
         }
         Err(Unfit::Failure(failure)) => Err(failure),
-        Err(Unfit::Text) => {
+        Ok(_) | Err(Unfit::Text) => {
             // SAFETY: the caller's promise.
             let (arguments, _texts) = unsafe { mended(arguments) };
             // SAFETY: the texts live until the end of this arm.
@@ -227,7 +237,10 @@ pub fn text(logger: u32, level: u16, text: &[u8], site: SiteDefinition) -> Resul
     if u32::from(level) < logger.public.level.load(Ordering::Relaxed) {
         return Ok(Status::Disabled);
     }
-    let text = String::from_utf8_lossy(text);
+    let mut text = String::from_utf8_lossy(text);
+    if text.len() > MAX_RECORD_BYTES / 8 * 7 {
+        cut(text.to_mut(), MAX_RECORD_BYTES / 8 * 7);
+    }
     let mut encoder = Encoder { bytes: inline_site(&site) };
     encoder.context_str(tag::MESSAGE, &text);
     let bytes = &encoder.bytes;

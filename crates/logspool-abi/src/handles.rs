@@ -46,6 +46,12 @@ impl<T: Sync> HandleTable<T> {
         unsafe { entry.as_ref() }
     }
 
+    /// The id of the first entry that `wanted` accepts.
+    pub fn find(&self, wanted: impl Fn(&T) -> bool) -> Option<u32> {
+        let len = *self.len.lock();
+        (1..=len).find(|id| self.get(*id).is_some_and(&wanted))
+    }
+
     /// Finds the first entry that `wanted` accepts, or adds the entry that `make` returns. Returns its id; `None`: the
     /// table is full.
     pub fn find_or_add<E>(
@@ -101,6 +107,9 @@ pub struct PublicHandle {
 
 /// Value of [`PublicHandle::needs`]: a format shows the thread.
 pub const NEEDS_THREAD: u32 = 1;
+
+/// See `LOGSPOOL_NEEDS_THREAD_NAME`.
+pub const NEEDS_THREAD_NAME: u32 = 2;
 
 impl PublicHandle {
     /// A handle that is not defined yet.

@@ -2,7 +2,7 @@
 
 use logspool::option::{self, OptionRow, OptionShape, OptionValue, suggestion};
 use logspool_record::definition::Zone;
-use logspool_record::format::{Extras, FormatSpec, LevelWords, Style};
+use logspool_record::format::{ControlRule, Extras, FormatSpec, LevelWords, Style, unknown_directive};
 use serde_json::{Map, Value};
 
 use crate::status::Failure;
@@ -11,7 +11,7 @@ use crate::status::Failure;
 pub const DEFAULT_TEMPLATE: &str = "%(asctime)s %(levelname)s %(name)s %(message)s";
 
 /// Keys of a format.
-const FORMAT_KEYS: [&str; 11] = [
+const FORMAT_KEYS: [&str; 13] = [
     "template",
     "pattern",
     "style",
@@ -21,6 +21,8 @@ const FORMAT_KEYS: [&str; 11] = [
     "terminator",
     "level_names",
     "level_words",
+    "level",
+    "escape_control",
     "json",
     "extras",
 ];
@@ -75,12 +77,7 @@ fn option_value(name: &str, shape: Option<OptionShape>, value: Value) -> Result<
             OptionValue::Texts(texts.ok_or_else(|| Failure::invalid(format!("{name} must be a list of texts")))?)
         }
         Value::Array(levels) => {
-            let level = |level: &Value| match level {
-                Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
-                Value::String(name) => level_number(name),
-                _ => None,
-            };
-            let all: Option<Vec<u16>> = levels.iter().map(level).collect();
+            let all: Option<Vec<u16>> = levels.iter().map(level_of).collect();
             let all = all.ok_or_else(|| Failure::invalid(format!("{name} must be a list of levels")))?;
             OptionValue::Levels(all)
         }
@@ -88,10 +85,17 @@ fn option_value(name: &str, shape: Option<OptionShape>, value: Value) -> Result<
     })
 }
 
-fn level_number(name: &str) -> Option<u16> {
-    const NAMES: [(&str, u16); 6] =
-        [("DEBUG", 10), ("INFO", 20), ("WARNING", 30), ("ERROR", 40), ("CRITICAL", 50), ("FATAL", 50)];
-    NAMES.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
+/// A level as its number or its name, in capitals or not.
+fn level_of(level: &Value) -> Option<u16> {
+    const NAMES: [(&str, u16); 7] =
+        [("TRACE", 5), ("DEBUG", 10), ("INFO", 20), ("WARNING", 30), ("ERROR", 40), ("CRITICAL", 50), ("FATAL", 50)];
+    match level {
+        Value::Number(number) => number.as_u64().and_then(|number| u16::try_from(number).ok()),
+        Value::String(name) => {
+            NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, number)| *number)
+        }
+        _ => None,
+    }
 }
 
 /// The path from the root. A path that the system cannot complete stays as it is.
@@ -99,13 +103,24 @@ pub fn absolute(path: &str) -> String {
     option::absolute(path.into()).to_string_lossy().into_owned()
 }
 
+/// What a sink does with records.
+pub struct SinkFormat {
+    /// The form of its lines.
+    pub spec: FormatSpec,
+    /// The lowest level that it takes.
+    pub min_level: u16,
+    /// What happens to control characters, if the program says it.
+    pub control: Option<ControlRule>,
+}
+
 /// Reads a format. `None` is the default one.
 ///
 /// # Errors
 ///
 /// The text is no JSON object, or has an unknown key or an impossible value.
-pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
+pub fn format(text: Option<&str>) -> Result<SinkFormat, Failure> {
     let mut spec = FormatSpec::text(Style::Percent, DEFAULT_TEMPLATE);
+    let (mut min_level, mut control) = (0, None);
     if let Some(text) = text {
         let object = object("the format", text)?;
         if let Some(name) = object.keys().find(|name| !FORMAT_KEYS.contains(&name.as_str())) {
@@ -138,6 +153,11 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
             Some(_) => return Err(Failure::invalid("json must map keys to names of attributes")),
         };
         spec.date_format = word(&object, "date_format")?;
+        if let Some(format) = &spec.date_format
+            && let Some(directive) = unknown_directive(format)
+        {
+            return Err(Failure::invalid(format!("date_format {format:?}: strftime has no {directive}")));
+        }
         if switch(&object, "utc")? {
             spec.zone = Zone::Utc;
         }
@@ -153,9 +173,20 @@ pub fn format(text: Option<&str>) -> Result<FormatSpec, Failure> {
         if let Some(names) = object.get("level_names") {
             spec.level_names = level_names(names)?;
         }
+        if let Some(level) = object.get("level") {
+            min_level = level_of(level).ok_or_else(|| {
+                Failure::invalid(format!(
+                    "level must be a number from 0 to 65535 or a name such as \"warning\", not {level}"
+                ))
+            })?;
+        }
+        if object.contains_key("escape_control") {
+            let escapes = switch(&object, "escape_control")?;
+            control = Some(if escapes { ControlRule::Escape } else { ControlRule::Keep });
+        }
     }
     spec.process_id = std::process::id();
-    Ok(spec)
+    Ok(SinkFormat { spec, min_level, control })
 }
 
 fn level_words(words: &str) -> Result<LevelWords, Failure> {

@@ -14,6 +14,7 @@ pub mod emitting;
 pub mod handles;
 pub mod json;
 pub mod loggers;
+mod names;
 pub mod sinks;
 pub mod sites;
 pub mod stats;

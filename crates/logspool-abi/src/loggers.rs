@@ -6,7 +6,7 @@ use logspool::pipeline;
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
-use crate::handles::{HandleTable, NEEDS_THREAD, PublicHandle};
+use crate::handles::{HandleTable, PublicHandle};
 use crate::sinks::SINKS;
 use crate::status::{Failure, Status};
 
@@ -67,11 +67,16 @@ fn find_or_add(
     // Each list of sinks takes a route of the queue, so the same list keeps its route.
     if !sinks.is_empty() && sinks != *logger.sinks.lock() {
         *logger.sinks.lock() = Box::leak(sinks.to_vec().into_boxed_slice());
-        let shows_thread = sinks.iter().filter_map(|id| SINKS.get(*id)).any(|sink| sink.shows_thread);
-        logger.public.needs.store(if shows_thread { NEEDS_THREAD } else { 0 }, Ordering::Relaxed);
+        let needs = sinks.iter().filter_map(|id| SINKS.get(*id)).fold(0, |needs, sink| needs | sink.needs);
+        logger.public.needs.store(needs, Ordering::Relaxed);
         logger.public.set(0, 0);
     }
     Ok((id, logger))
+}
+
+/// The id of the logger with this name. `None`: there is none.
+pub fn find(name: &str) -> Option<u32> {
+    LOGGERS.find(|logger| logger.name == name)
 }
 
 /// Changes the level of a logger.
@@ -111,7 +116,7 @@ impl LoggerHandle {
             let sinks = *self.sinks.lock();
             let target = |id: &u32| {
                 let sink = SINKS.get(*id).ok_or_else(|| Failure::unknown("sink", *id))?;
-                sink.ids().map(|(sink, format)| Target { sink, format, min_level: 0 })
+                sink.ids().map(|(id, format)| Target { sink: id, format, min_level: sink.min_level })
             };
             let targets = sinks.iter().map(target).collect::<Result<Vec<_>, _>>()?;
             let number = pipeline::id_epoch();

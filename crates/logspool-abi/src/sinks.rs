@@ -5,10 +5,11 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use logspool::option::{OptionShape, OptionValue};
 use logspool::{pipeline, sinks};
 use logspool_record::definition::{Descriptor, SinkDefinition};
-use logspool_record::format::{Format, FormatSpec, Layout, Need, pattern_error};
+use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
 
-use crate::handles::{HandleTable, PublicHandle};
-use crate::json;
+use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PublicHandle};
+use crate::json::{self, SinkFormat};
+use crate::names;
 use crate::status::{Failure, Status};
 
 /// A sink with its format.
@@ -18,8 +19,10 @@ pub struct SinkHandle {
     /// The sink's format, as the program gave it.
     pub format_text: Option<String>,
     spec: FormatSpec,
-    /// Whether the format shows the thread.
-    pub shows_thread: bool,
+    /// The lowest level that the sink takes.
+    pub min_level: u16,
+    /// What the format shows of the thread: `NEEDS_THREAD` and `NEEDS_THREAD_NAME`.
+    pub needs: u32,
     sink: PublicHandle,
     format: PublicHandle,
 }
@@ -82,6 +85,24 @@ fn with_absolute_paths(object: &str) -> Option<String> {
         }
     }
     Some(serde_json::Value::Object(object).to_string())
+}
+
+/// What happens to control characters where the format does not say it: a text must not control a terminal.
+fn control_of(address: &str) -> ControlRule {
+    let is_file = |number: i32| {
+        // SAFETY: `fstat` fills the buffer, or says that it did not.
+        unsafe {
+            let mut status: libc::stat = std::mem::zeroed();
+            libc::fstat(number, &raw mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFREG
+        }
+    };
+    match address {
+        "stdout" | "stderr" => ControlRule::Escape,
+        _ => match address.strip_prefix("fd:").and_then(|number| number.parse().ok()) {
+            Some(number) if number <= 2 || !is_file(number) => ControlRule::Escape,
+            _ => ControlRule::Keep,
+        },
+    }
 }
 
 fn console(number: i32) -> Result<SinkDefinition, Failure> {
@@ -154,19 +175,26 @@ pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
 }
 
 fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
-    let spec = json::format(format)?;
+    let SinkFormat { mut spec, min_level, control } = json::format(format)?;
+    let keys = names::unmark(&mut spec)?;
+    spec.control = control.unwrap_or_else(|| control_of(address));
     let compiled = Format::compile(&spec).map_err(|error| match &spec.layout {
         Layout::Pattern(pattern) => {
             Failure::invalid(format!("bad pattern {pattern:?}: {}", pattern_error(pattern, error)))
         }
         _ => Failure::invalid(format!("cannot use the format: {error}")),
     })?;
-    let shows_thread = compiled.needs().contains(Need::ThreadId);
+    if !matches!(spec.layout, Layout::Pattern(_)) {
+        names::check(&compiled, &keys)?;
+    }
+    let flag = |need, flag| if compiled.needs().contains(need) { flag } else { 0 };
+    let needs = flag(Need::ThreadId, NEEDS_THREAD) | flag(Need::ThreadName, NEEDS_THREAD_NAME);
     let handle = SinkHandle {
         address: settled(address),
         format_text: format.map(str::to_owned),
         spec,
-        shows_thread,
+        min_level,
+        needs,
         sink: PublicHandle::new(0),
         format: PublicHandle::new(0),
     };

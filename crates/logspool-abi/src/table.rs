@@ -32,7 +32,7 @@ use crate::values::Argument;
 /// Major version of the table.
 pub const MAJOR: u32 = 1;
 /// Minor version of the table.
-pub const MINOR: u32 = 0;
+pub const MINOR: u32 = 1;
 
 /// Declares the table, the functions that call through the table in use, and the table of those.
 macro_rules! table {
@@ -68,11 +68,11 @@ macro_rules! table {
                         // SAFETY: the caller's promise.
                         return unsafe { own::$name($($argument),*) };
                     }
-                    if table.major != MAJOR {
+                    if table.major != MAJOR || (table.size as usize) <= std::mem::offset_of!(Api, $name) {
                         refuse_version(table);
                         return $failed;
                     }
-                    // SAFETY: a table of this major version has this function.
+                    // SAFETY: a table of this major version and size has this function.
                     unsafe { (table.$name)($($argument),*) }
                 }
             )+
@@ -110,6 +110,7 @@ table! {
     restore_sink: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
     restore_logger: fn(name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
     restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> u32, failed 0;
+    logger_find: fn(name: *const c_char) -> u32, failed 0;
 }
 
 /// The table in use; null before the first call.
@@ -140,9 +141,12 @@ fn attach() -> &'static Api {
 
 #[cold]
 fn refuse_version(table: &Api) {
+    let (theirs, own) = match table.major {
+        MAJOR => (format!("version {MAJOR}.{}", table.minor), format!("{MAJOR}.{MINOR}")),
+        major => (format!("major version {major}"), MAJOR.to_string()),
+    };
     let text = format!(
-        "another copy of logspool has the queue of this process, with major version {} of the interface; this copy has {MAJOR}",
-        table.major
+        "another copy of logspool has the queue of this process, with {theirs} of the interface; this copy has {own}"
     );
     status::fail(Failure::new(Status::Version, text));
 }
@@ -227,6 +231,17 @@ mod own {
         });
         // SAFETY: the contract of the function.
         defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger)(name, level, sinks, count) }))
+    }
+
+    pub unsafe extern "C" fn logger_find(name: *const c_char) -> u32 {
+        let found = defining(0, || {
+            // SAFETY: the contract of the function.
+            let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
+            let found = loggers::find(&name);
+            found.ok_or_else(|| Failure::new(Status::Unknown, format!("there is no logger {name:?}")))
+        });
+        // SAFETY: the contract of the function.
+        found.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger_find)(name) }))
     }
 
     pub unsafe extern "C" fn logger_level(logger: u32, level: u16) -> c_int {

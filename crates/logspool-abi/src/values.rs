@@ -46,6 +46,10 @@ pub struct CheckedArguments<'a> {
 }
 
 impl Argument {
+    const fn is_text(&self) -> bool {
+        matches!(self.kind, TEXT | RENDERED | BIG_INT | EXCEPTION | STACK | KEY)
+    }
+
     fn is_part(&self) -> bool {
         self.kind >= u32::from(tag::CONTEXT)
     }
@@ -196,7 +200,21 @@ unsafe fn write(mut to: *mut u8, kind: u8, argument: &Argument) -> *mut u8 {
     }
 }
 
-/// Copies of the texts of arguments, with U+FFFD in place of ill-formed bytes.
+/// Largest size of the values of a record. Specified: 64 MiB for a large record, less its head and its site.
+pub const MAX_RECORD_BYTES: usize = 63 << 20;
+
+/// The text, cut at a character so that it has `share` bytes. It says how many bytes are left out.
+pub fn cut(text: &mut String, share: usize) {
+    if text.len() > share {
+        let end = (0..=share).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        let mark = format!(" [{} bytes are cut]", text.len() - end);
+        text.truncate(end);
+        text.push_str(&mark);
+    }
+}
+
+/// Copies of the texts of arguments, with U+FFFD in place of ill-formed bytes, and cut where all together are larger
+/// than a record can be.
 ///
 /// # Safety
 ///
@@ -204,10 +222,13 @@ unsafe fn write(mut to: *mut u8, kind: u8, argument: &Argument) -> *mut u8 {
 #[cold]
 pub unsafe fn mended(arguments: &[Argument]) -> (Vec<Argument>, Vec<String>) {
     let mut texts = Vec::new();
+    let all: usize = arguments.iter().filter(|argument| argument.is_text()).map(|text| text.length as usize).sum();
+    let share = if all > MAX_RECORD_BYTES / 8 * 7 { MAX_RECORD_BYTES / 8 * 7 / arguments.len() } else { usize::MAX };
     let mended = arguments.iter().map(|argument| match argument.kind {
-        TEXT | RENDERED | BIG_INT | EXCEPTION | STACK | KEY => {
+        _ if argument.is_text() => {
             // SAFETY: the caller's promise; the check has refused null.
-            let text = String::from_utf8_lossy(unsafe { argument.text() }).into_owned();
+            let mut text = String::from_utf8_lossy(unsafe { argument.text() }).into_owned();
+            cut(&mut text, share);
             let copy = Argument { kind: argument.kind, length: text.len() as u32, bits: text.as_ptr() as u64 };
             texts.push(text);
             copy

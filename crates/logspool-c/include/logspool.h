@@ -29,7 +29,7 @@ extern "C" {
 
 /* Version of this header. The major version changes with the meaning of a function, the minor one with additions. */
 #define LOGSPOOL_ABI_MAJOR 1
-#define LOGSPOOL_ABI_MINOR 0
+#define LOGSPOOL_ABI_MINOR 1
 
 /* Results. Negative values are errors: logspool_last_error() has the text. */
 enum {
@@ -83,6 +83,10 @@ int logspool_configure(const char *options_json);
  *   "milliseconds": text such as "%s,%03d", or null; "terminator": text; "level_names": {"20": "info", ...};
  *   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the names in
  *   braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or "letter" (I);
+ *   "level": 30 or "warning": the sink takes only records of this level and above;
+ *   "escape_control": true shows control characters and line ends in the texts of a record as \x1b and \n, so that no
+ *   text can forge a line or control a terminal; the default is true for "stdout", "stderr" and a descriptor that is no
+ *   file, and false elsewhere; JSON escapes by its own rules;
  *   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends all
  *   key-values to it.
  * Sinks with the same file, kind and options share the file: lines are in one order.
@@ -94,6 +98,9 @@ logspool_id logspool_sink_open(const char *address, const char *format_json);
  * log nothing. The level of an existing logger changes; its sinks change if `count` is not 0.
  * Returns the logger's id. Errors: 0 for an unknown sink, a NULL name, or more than 64 sinks. */
 logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id *sinks, size_t count);
+
+/* Finds a logger by its name. Changes nothing. 0: there is none; the error says so. */
+logspool_id logspool_logger_find(const char *name);
 
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
@@ -182,12 +189,14 @@ int logspool_abandon(void);
  *   LOGSPOOL_ARG_NONE: nothing; LOGSPOOL_TAG_TRUE, LOGSPOOL_TAG_FALSE: nothing; INT, UINT, POINTER: 8 bytes;
  *   DOUBLE: 8; FLOAT: 4; CHAR: 4; TEXT, BYTES, RENDERED, BIG_INT, EXCEPTION, STACK: 4 bytes of length and the bytes;
  *   KEY: 4 bytes of length, the bytes, and then one value; LOGSPOOL_TAG_MESSAGE: length and the finished text, which
- *   replaces the template; LOGSPOOL_TAG_THREAD: 8 bytes, needed if logspool_handle.needs says so. */
+ *   replaces the template; LOGSPOOL_TAG_THREAD: 8 bytes, and LOGSPOOL_TAG_THREAD_NAME:
+ *   length and the name in UTF-8; both needed if logspool_handle.needs says so. */
 enum {
     LOGSPOOL_TAG_TRUE = 2,
     LOGSPOOL_TAG_FALSE = 3,
     LOGSPOOL_TAG_MESSAGE = 0x40,
-    LOGSPOOL_TAG_THREAD = 0x41
+    LOGSPOOL_TAG_THREAD = 0x41,
+    LOGSPOOL_TAG_THREAD_NAME = 0x42
 };
 
 /* Waits until all records that were logged before the call are handed to the system. `timeout_seconds` < 0 waits for
@@ -277,10 +286,11 @@ struct logspool_head {
 struct logspool_handle {
     uint64_t ids;    /* atomic: upper half the pipeline's number (its lower 32 bits), lower half the id */
     uint32_t level;  /* atomic: of a logger the lowest level that is logged; of a site the level of its records */
-    uint32_t needs;  /* of a logger: LOGSPOOL_NEEDS_*; atomic */
+    uint32_t needs;  /* of a logger: LOGSPOOL_NEEDS_*, any of them; atomic */
 };
 
-#define LOGSPOOL_NEEDS_THREAD 1 /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
+#define LOGSPOOL_NEEDS_THREAD 1      /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
+#define LOGSPOOL_NEEDS_THREAD_NAME 2 /* a format shows its name: send LOGSPOOL_TAG_THREAD_NAME with each record */
 
 /* The lane of the calling thread; NULL if it has none. Valid as long as the thread lives, and written by the library
  * and the header on that thread only. */
@@ -331,6 +341,8 @@ struct logspool_api {
     logspool_id (*restore_sink)(const char *, const char *);
     logspool_id (*restore_logger)(const char *, const logspool_id *, size_t, const struct logspool_handle *);
     logspool_id (*restore_site)(const struct logspool_site_info *, const struct logspool_handle *);
+    /* Since 1.1 */
+    logspool_id (*logger_find)(const char *);
 };
 
 /* The table that this copy of the library calls through. Never NULL. */

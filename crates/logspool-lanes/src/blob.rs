@@ -14,6 +14,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::kernel;
 use logspool_sys::opening::again_while_gone;
 use logspool_sys::published::{Counted, Published};
 
@@ -222,6 +223,9 @@ fn remove_file(segment: &Segment, number: u64) {
 fn map(file: Option<&File>, bytes: usize) -> io::Result<*mut u8> {
     let (flags, descriptor) = match file {
         Some(file) => {
+            if bytes as u64 > kernel::max_file_bytes() {
+                return Err(io::Error::from_raw_os_error(libc::EFBIG));
+            }
             // SAFETY: a plain system call on an open descriptor.
             if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as i64) } != 0 {
                 return Err(io::Error::last_os_error());

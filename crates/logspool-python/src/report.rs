@@ -2,18 +2,13 @@
 //! may take long run detached from the interpreter.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Once;
-use std::time::Duration;
 
 use logspool::openmetrics::{self, FrontCounter};
 use logspool::pipeline::{self, MIN_FREE_BYTES};
 use logspool::recover::{self, Condition, MAX_ORPHAN_BYTES, PendingPlace, Retention, SegmentCounters};
 use logspool::sinks;
-use logspool::stats::{
-    DROP_REASONS, DropReason, LEVEL_NAMES, PerLevel, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot, add,
-};
+use logspool::stats::{DROP_REASONS, LEVEL_NAMES, PerLevel, REFUSAL_REASONS, SinkSnapshot, Snapshot, add};
 use logspool_rules::RuleCounts;
 use logspool_sys::histogram::HistogramCounts;
 use logspool_sys::kernel;
@@ -230,60 +225,6 @@ pub fn recover<'py>(
     dict.set_item("torn_lines", report.torn_lines)?;
     dict.set_item("refused", report.refused)?;
     Ok(dict)
-}
-
-/// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
-/// queue; other records were dropped because a sink accepted no records within `timeout`, or earlier for another reason.
-pub fn report_unwritten(left: u64, timeout: Duration) {
-    static REPORTED: Once = Once::new();
-    let Some(snapshot) = pipeline::snapshot() else { return };
-    let dropped = |reason: DropReason| -> u64 {
-        // Records that a service did not confirm in time were reported when its handler was closed.
-        let is_told = |sink: &SinkSnapshot| reason == DropReason::Deadline && !sinks::traits(&sink.definition).is_local;
-        let sinks = snapshot.sinks.iter().filter(|sink| !is_told(sink));
-        sinks.map(|sink| sink.counts.dropped[reason as usize].iter().sum::<u64>()).sum()
-    };
-    let late = dropped(DropReason::Deadline);
-    // The records in a queue that does not survive the process count as dropped.
-    let (left, late) = if snapshot.survives { (left, late) } else { (0, late + left) };
-    let before = EARLIER_DROPS.map(|reason| (DROP_REASONS[reason as usize], dropped(reason)));
-    if left + late + before.iter().map(|(_, count)| count).sum::<u64>() == 0 {
-        return;
-    }
-    let kept = match snapshot.place {
-        QueuePlace::Memfd => "they are kept, the keeper of this process writes them",
-        _ => "they are kept, `python -m logspool recover` or the next start writes them",
-    };
-    // If writing to stderr fails, the error cannot be reported anywhere else.
-    REPORTED.call_once(|| {
-        let _ = writeln!(std::io::stderr(), "logspool: {}", unwritten(left, late, &before, timeout, kept));
-    });
-}
-
-/// Reasons for drops before the end. A destination that is gone is not among them: a reader that stops to read, as
-/// `head`, wants no more lines and no message.
-const EARLIER_DROPS: [DropReason; 4] =
-    [DropReason::Rejected, DropReason::OverflowFull, DropReason::Unrenderable, DropReason::Unreadable];
-
-/// The message about all records that are not written.
-fn unwritten(left: u64, late: u64, before: &[(&str, u64)], timeout: Duration, kept: &str) -> String {
-    let seconds = timeout.as_secs_f64();
-    let reasons: Vec<_> = before.iter().filter(|(_, count)| *count > 0).collect();
-    let dropped: u64 = late + reasons.iter().map(|(_, count)| count).sum::<u64>();
-    let mut text = match (dropped, reasons.is_empty()) {
-        (0, _) => return format!("{left} records were not written within {seconds} s; {kept}"),
-        (_, true) => format!("{dropped} records were not written within {seconds} s and are dropped"),
-        (_, false) => {
-            let mut parts: Vec<_> = reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-            parts.extend((late > 0).then(|| format!("not written within {seconds} s {late}")));
-            format!("{dropped} records were not written and are dropped ({})", parts.join(", "))
-        }
-    };
-    if left > 0 {
-        let within = if reasons.is_empty() { String::new() } else { format!(" written within {seconds} s") };
-        text.push_str(&format!(", {left} more were not{within}; {kept}"));
-    }
-    text
 }
 
 /// Number of records of dead processes that this process delivered, and number of records that it dropped.

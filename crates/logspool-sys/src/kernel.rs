@@ -250,6 +250,16 @@ fn probe_futex() -> i32 {
     }
 }
 
+/// Largest size of a file that this process may make (RLIMIT_FSIZE). A call that makes a larger one sends SIGXFSZ,
+/// which ends the process.
+pub fn max_file_bytes() -> u64 {
+    // SAFETY: an all-zero rlimit is valid, and getrlimit fills it.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) == 0 { limit.rlim_cur } else { u64::MAX }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

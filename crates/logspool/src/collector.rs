@@ -25,6 +25,7 @@ use logspool_lanes::queue::reader::{LaneReader, PeekedRecord};
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LEVEL_CLASSES, LaneRange, MAX_POINTS, ManifestHead, Table, level_class};
 use logspool_record::Values;
+use logspool_record::format::notice_zone;
 use logspool_sys::clock::{self, CalibrationPoint, Calibrator};
 use logspool_sys::progress;
 use logspool_sys::published::Published;
@@ -258,6 +259,7 @@ impl Collector {
     fn batch(&mut self, host: &dyn CollectorHost) -> CollectorTurn {
         let segment = self.segment.clone();
         let _guard = host.batching();
+        notice_zone();
         // The clock must be read before the lanes' heads, see the module documentation.
         let cut = clock::ticks();
         let lanes = segment.header().lanes.observe() as usize;

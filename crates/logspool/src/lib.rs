@@ -13,6 +13,8 @@
 #![cfg_attr(loom, allow(dead_code, reason = "under loom there is only what the models need"))]
 
 #[cfg(not(loom))]
+mod broken_pipe;
+#[cfg(not(loom))]
 pub mod captured;
 #[cfg(not(loom))]
 mod chunk;

@@ -24,6 +24,7 @@ mod flushing;
 mod hosting;
 mod idle_writer;
 mod in_handler;
+mod late;
 mod life;
 mod options;
 mod outlets;
@@ -44,6 +45,7 @@ mod spooling;
 mod state;
 mod threads;
 mod truncated;
+mod unwritten;
 mod waiting;
 mod watch;
 mod watcher;
@@ -57,6 +59,7 @@ pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::settle;
 pub use durability::{DurableWait, SyncWait, await_durable, flush_durable};
 pub use flushing::{Flush, flush, flush_local};
+pub use late::{call_at_exit, expect_late_records};
 pub use life::{
     after_fork_in_child, after_fork_in_parent, before_fork, configure, continue_after, drain, empty, end, hand_over,
     revert_end, watch_after_fork,
@@ -67,7 +70,7 @@ pub use outlets::{
     sinks_at, site_definition,
 };
 pub use place::MIN_FREE_BYTES;
-pub use process_events::{call_at_exit, handle_process_events};
+pub use process_events::handle_process_events;
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
@@ -77,3 +80,4 @@ pub use slot::{id_epoch, is_running};
 pub use snapshot::snapshot;
 pub use state::Pipeline;
 pub use truncated::{note_truncated, program_begins};
+pub use unwritten::report_unwritten;

@@ -95,3 +95,30 @@ def test_the_header_of_c_compiles_without_a_warning(compiler, standard, tmp_path
 @pytest.mark.parametrize("program", ["behaviour", "ends", "inference", "lane", "types"])
 def test_the_programs_compile_with_clang_too(cpp, program):
     assert cpp(program, CLANG).exists()
+
+
+RACE = """\
+#include <logspool.hpp>
+#include <thread>
+int main(int, char **arguments) {
+    const logspool::logger log("a", logspool::level::info, logspool::sink(arguments[1]));
+    int number = 0;
+    std::thread other([&] { ++number; });
+    LOGSPOOL_INFO(log, "{}", number);
+    other.join();
+}
+"""
+
+
+def test_thread_sanitizer_finds_the_races_of_the_program_only(cpp, tmp_path, monkeypatch):
+    page = (ROOT / "docs/how-to/log-from-cpp.md").read_text()
+    (tmp_path / "tsan.supp").write_text(page.partition("```text\n")[2].partition("```")[0])
+    monkeypatch.setenv("TSAN_OPTIONS", f"suppressions={tmp_path / 'tsan.supp'} die_after_fork=0")
+    flags = ["-g", "-fsanitize=thread"]
+    done = run(cpp("ends", "g++", *flags), tmp_path / "a.log", "return", 500)
+    assert (0, "") == (done.returncode, done.stderr)
+
+    source = tmp_path / "race.cpp"
+    source.write_text(RACE)
+    done = run(cpp(str(source), "g++", *flags), tmp_path / "b.log")
+    assert "data race" in done.stderr

@@ -49,6 +49,14 @@ def test_every_accepted_record_is_in_the_file_once(cpp, tmp_path, end, code):
     assert_every_line_once_and_in_order(path)
 
 
+def test_objects_that_are_older_than_the_logger_log_in_their_destructors(run_cpp, tmp_path):
+    run_cpp("late", tmp_path / "a.log")
+
+    names = ("thread", "thread", "later", "local", "first")
+    ends = [f"{name} {what}" for name in names for what in ("ends", "is gone")]
+    assert ["thread", "thread", *ends] == (tmp_path / "a.log").read_text().splitlines()
+
+
 def test_children_log_with_their_parents_sites(cpp, tmp_path):
     path = tmp_path / "a.log"
     done = run(cpp("ends"), path, "fork", FORKS)

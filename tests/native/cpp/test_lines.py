@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from toolchain import COMPILERS, PROGRAMS
@@ -21,6 +22,15 @@ def behaviour(run_cpp, path, what, form=MESSAGE):
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_values_of_every_type_are_shown_as_fmt_shows_them(run_cpp, tmp_path, compiler):
     expected = run_cpp("types", tmp_path / "a.log", compiler=compiler)
+
+    assert expected.splitlines() == (tmp_path / "a.log").read_text().splitlines()
+
+
+@pytest.mark.parametrize(("compiler", "flags"), [*((name, ()) for name in COMPILERS), ("g++", ("-DWITH_FMT",))])
+def test_values_without_a_codec_are_shown_by_what_the_program_or_the_library_has(run_cpp, tmp_path, compiler, flags):
+    if flags and not Path("/usr/include/fmt/format.h").exists():
+        pytest.skip("fmt is missing: apt-get install libfmt-dev")
+    expected = run_cpp("shown", tmp_path / "a.log", compiler=compiler, flags=flags)
 
     assert expected.splitlines() == (tmp_path / "a.log").read_text().splitlines()
 
@@ -89,6 +99,44 @@ def test_formats_that_show_the_thread_have_it(run_cpp, tmp_path):
     lines, (first, second) = behaviour(run_cpp, tmp_path / "a.log", "threads", form)
 
     assert [f"{first} first {i}" for i in range(3)] + [f"{second} second {i}" for i in range(3)] == lines
+
+
+@pytest.mark.parametrize(
+    ("form", "rest"),
+    [
+        ('{"template": "%(threadName)s %(message)s %(fields.user)s %%(fields.x)s"}', " {} %(fields.x)s"),
+        ('{"style": "{", "template": "{threadName} {message} {fields.user}"}', " {}"),
+        ('{"pattern": "{thread_name} {message} {fields.user}"}', " {}"),
+    ],
+)
+def test_formats_show_the_name_of_the_thread_and_keys(run_cpp, tmp_path, form, rest):
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "names", form)
+
+    assert [f"main thread first {i}" + rest.format("ada") for i in range(2)] == lines[:2]
+    assert "w\ufffd second" + rest.format("bob") == lines[2]
+    assert lines[3].startswith("w\ufffd text")
+
+
+@pytest.mark.parametrize(
+    "form",
+    ['{"template": "%(asctime)s", "date_format": "%z"}', '{"pattern": "{time:%z}"}'],
+    ids=["template", "pattern"],
+)
+def test_a_line_shows_the_zone_that_the_program_has_set(run_cpp, tmp_path, form):
+    lines, _ = behaviour(run_cpp, tmp_path / "a.log", "zones", form)
+
+    assert ["+0100", "+0200", "+0300", "+0100", "+0000"] == [*lines[:4], lines[5]]
+    assert lines[4] in ("+0100", "+0200")
+
+
+def test_texts_beyond_the_largest_record_are_cut_and_say_by_how_much(run_cpp, tmp_path):
+    lines, (size,) = behaviour(run_cpp, tmp_path / "a.log", "large", '{"template": "%(message)s"}')
+
+    assert len(lines) == 3
+    for line, rest in zip(lines, ("1 {} 2", "{}", "{}"), strict=True):
+        shown = re.fullmatch(rest.format(r"(xé+) \[(\d+) bytes are cut\]"), line)
+        assert shown is not None, line[:20] + line[-60:]
+        assert int(size) == len(shown[1].encode()) + int(shown[2])
 
 
 def test_a_record_has_its_place(run_cpp, tmp_path):

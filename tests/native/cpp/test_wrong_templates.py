@@ -32,6 +32,7 @@ WRONG = [
     ("n {:.{}}", '1.0, "x"', 3, "the argument of the precision is not an integer"),
     ("n {:{0}", "1, 2", 5, "numbers cannot follow automatic numbering; give each `{}` a number"),
     ("n {:d}", '"text"', 3, "the type does not fit text"),
+    ("n\\0 {}", "1", 1, "a NUL would end the template; pass it as an argument"),
     ("n {:d}", "std::string()", 3, "the type does not fit text"),
     ("n {:s}", "1", 3, "the type does not fit an integer"),
     ("n {:f}", "1", 3, "the type does not fit an integer"),
@@ -132,6 +133,7 @@ UNFIT = {
     "L'x'": "logspool shows texts in UTF-8",
     "1.0L": "logspool shows no long double: cast it to double",
     "&function": "logspool cannot log this type",
+    "[] {}": "logspool cannot log this type",
     "itself{}": "the codec of a type must return another type",
     'logspool::kv("k", logspool::kv("x", 1))': "the value of a key cannot be a key-value",
 }

@@ -49,6 +49,17 @@ int main(int argc, char **argv) {
     SHOW_ID("pattern and template", logspool_sink_open("a.log", "{\"pattern\": \"\", \"template\": \"\"}"));
     SHOW_ID("no pattern", logspool_sink_open("a.log", "{\"pattern\": 1}"));
     SHOW_ID("unknown words", logspool_sink_open("a.log", "{\"level_words\": \"big\"}"));
+    SHOW_ID("typing error", logspool_sink_open("stderr", "{\"template\": \"%(mesage)s\"}"));
+    SHOW_ID("typing error in braces", logspool_sink_open("stderr", "{\"style\": \"{\", \"template\": \"{levelnam}\"}"));
+    SHOW_ID("typing error in JSON", logspool_sink_open("stderr", "{\"json\": {\"m\": \"mesage\"}}"));
+    SHOW_ID("key named as an attribute", logspool_sink_open("stderr", "{\"template\": \"%(fields.name)s\"}"));
+    SHOW_ID("typing error in date", logspool_sink_open("stderr", "{\"date_format\": \"%H:%Q\"}"));
+    SHOW_ID("date ends early", logspool_sink_open("stderr", "{\"date_format\": \"%H:%\"}"));
+    SHOW_ID("typing error in time", logspool_sink_open("stderr", "{\"pattern\": \"{time:%H:%Q}\"}"));
+    SHOW_ID("bad level", logspool_sink_open("stderr", "{\"level\": \"loud\"}"));
+    SHOW_ID("bad switch", logspool_sink_open("stderr", "{\"escape_control\": 1}"));
+    SHOW_ID("null name to find", logspool_logger_find(NULL));
+    SHOW_ID("no such logger", logspool_logger_find("nobody"));
     SHOW_ID("null name", logspool_logger(NULL, 20, &sink, 1));
     SHOW_ID("null sinks", logspool_logger("a", 20, NULL, 1));
     SHOW_ID("unknown sink", logspool_logger("a", 20, &unknown, 1));

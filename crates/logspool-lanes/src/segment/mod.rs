@@ -118,6 +118,11 @@ impl Segment {
         }
         let free = folder.free_bytes()?;
         let ring_limit = ring_limit.unwrap_or((free / 8).min(MAX_RING_TOTAL)).max(FIRST_RING_BYTES);
+        let room = kernel::max_file_bytes().saturating_sub(layout::RINGS) / PAGE * PAGE;
+        if room < FIRST_RING_BYTES {
+            return Err(io::Error::from_raw_os_error(libc::EFBIG));
+        }
+        let ring_limit = ring_limit.min(room);
         let bytes = layout::RINGS + ring_limit;
         let name = ProcessIdentity::current().to_string();
         let (lock, file) = own_files::make(&folder, &name)?;

@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::calls::{keywords, rules};
 use crate::interpreter::leaving::{self, detached};
 use crate::plans::{adoption, callbacks, environment, table};
-use crate::{flushing, options, report};
+use crate::{flushing, options};
 
 /// Make this copy of the library the owner of the process's queue.
 #[pyfunction]
@@ -77,6 +77,9 @@ pub fn flush_local(py: Python<'_>, timeout: f64) -> PyResult<bool> {
     flushing::flush_local(py, options::timeout(timeout)?)
 }
 
+/// The command that writes what a process has left.
+const RECOVERY: &str = "python -m logspool recover";
+
 /// Wait until everything queued for one handler is written.
 #[pyfunction]
 pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -98,7 +101,7 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
     let pushed = rules::push_summaries(py, true);
-    detached(py, || report::report_unwritten(pipeline::end(timeout), timeout));
+    detached(py, || pipeline::report_unwritten(pipeline::end(timeout), timeout, RECOVERY));
     pushed
 }
 
@@ -164,7 +167,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     fn finish(drain: fn(Duration) -> u64) {
         let _ = std::panic::catch_unwind(|| {
             let timeout = pipeline::shutdown_timeout();
-            report::report_unwritten(drain(timeout), timeout);
+            pipeline::report_unwritten(drain(timeout), timeout, RECOVERY);
         });
     }
     // A program that embeds the interpreter may continue after the interpreter ends. If it logs in C or C++, a kill must
@@ -178,6 +181,7 @@ pub fn register_exit_drain() -> PyResult<()> {
     }
     extern "C" fn at_exit() {
         finish(pipeline::end);
+        pipeline::expect_late_records(at_exit);
     }
     // A process that ends by SIGINT raises that signal after the interpreter's end and before libc's exit functions. So
     // the drain is also registered in the interpreter's list. If that list is full (32 entries), only the drain in the

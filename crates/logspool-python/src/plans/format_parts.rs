@@ -1,7 +1,7 @@
 //! The description of a formatter, in a form that the collector can use.
 
 use logspool_record::definition::Zone;
-use logspool_record::format::{AssignedValue, Extras, FormatSpec, Layout, Style};
+use logspool_record::format::{AssignedValue, ControlRule, Extras, FormatSpec, Layout, Style};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -166,6 +166,7 @@ impl FormatParts {
             cpython: globals.cpython,
             process_id: if globals.shows_process { std::process::id() } else { 0 },
             terminator: terminator.to_owned(),
+            control: ControlRule::Keep,
         }
     }
 }

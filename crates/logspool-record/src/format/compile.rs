@@ -14,7 +14,7 @@ use super::moment::RecordTimes;
 use super::needs::{Need, Needs};
 use super::object::ObjectLayout;
 use super::pattern::{Piece, compile_text};
-use super::spec::{FormatSpec, Layout};
+use super::spec::{ControlRule, FormatSpec, Layout};
 use super::style::Style;
 use super::styled_spec::{DerivedAttribute, FieldRule};
 use super::time::AscTime;
@@ -50,6 +50,7 @@ pub struct Format {
     pub(super) body: Body,
     pub(super) values: AttributeValues,
     pub(super) terminator: Box<[u8]>,
+    pub(super) control: ControlRule,
     /// Fields that the format treats in a way of its own.
     limits: Box<[(String, FieldRule)]>,
     needs: Needs,
@@ -125,6 +126,7 @@ impl Format {
                 process_id: Some(spec.process_id).filter(|id| *id != 0),
             },
             terminator: spec.terminator.as_bytes().into(),
+            control: spec.control,
             needs,
         })
     }

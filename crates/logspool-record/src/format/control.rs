@@ -20,7 +20,7 @@ pub fn escape(text: &str, line_ends: LineEndRule, out: &mut Vec<u8>) -> bool {
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' => true,
         other => other.is_control(),
     };
-    if !text.bytes().any(may_begin_control) || !text.chars().any(is_control) {
+    if !may_have_control(text.as_bytes()) || !text.chars().any(is_control) {
         return false;
     }
     for character in text.chars() {
@@ -46,6 +46,12 @@ pub fn escape_from(start: usize, line_ends: LineEndRule, out: &mut Vec<u8>) {
         out.truncate(start);
         out.extend_from_slice(&escaped);
     }
+}
+
+/// Whether a text may have control characters.
+pub fn may_have_control(text: &[u8]) -> bool {
+    // No early end within a chunk, so that the compiler compares many bytes at a time.
+    text.chunks(64).any(|chunk| chunk.iter().fold(false, |found, byte| found | may_begin_control(*byte)))
 }
 
 /// Whether a control character may begin with this byte of UTF-8.

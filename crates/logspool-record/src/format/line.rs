@@ -10,6 +10,7 @@ use super::malformed::{MARKER, Malformed};
 use super::pattern::{AttributeStyle, FieldConversion, Piece};
 use super::render_state::{RenderError, RenderState};
 use super::repr::{NonAscii, push_repr, push_str};
+use super::spec::ControlRule;
 use super::styled_spec::DerivedAttribute;
 use super::view::{ParsedRecord, RecordView};
 use crate::record::Value;
@@ -38,8 +39,12 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> Result<(), RenderError> {
         state.follow_zone();
+        let start = out.len();
         if self.render_program(record, state, out) {
-            return Ok(());
+            if !self.must_escape(&out[start..]) {
+                return Ok(());
+            }
+            out.truncate(start);
         }
         self.render_parsed(&ParsedRecord::new(record), state, out)
     }
@@ -62,7 +67,7 @@ impl Format {
             Body::Json(layout) => layout.render(&self.values, record, state, out),
             Body::Object(layout) => layout.render(&self.values, record, state, out),
             Body::Entry(layout) => layout.render(record, state, out),
-            Body::Line(pattern) => pattern.render(&self.values, record, state, out),
+            Body::Line(pattern) => pattern.render(&self.values, self.control, record, state, out),
         };
         out.extend_from_slice(&self.terminator);
         if !record.has_room_for(out.len() - start) {
@@ -70,6 +75,13 @@ impl Format {
             return Err(RenderError::TooLong);
         }
         if record.is_malformed() { Err(RenderError::Malformed) } else { rendered }
+    }
+
+    /// Whether a line has characters that may have to be escaped. They may be those of the format itself, which stay:
+    /// only a line that is made piece by piece can tell.
+    #[inline]
+    pub(super) fn must_escape(&self, line: &[u8]) -> bool {
+        self.control == ControlRule::Escape && control::may_have_control(&line[..line.len() - self.terminator.len()])
     }
 
     fn render_text(
@@ -86,6 +98,7 @@ impl Format {
             if !record.has_room_for(out.len() - start) {
                 break;
             }
+            let at = out.len();
             let shown = match piece {
                 Piece::Literal(literal) => {
                     out.extend_from_slice(literal);
@@ -96,6 +109,9 @@ impl Format {
                 }
                 Piece::Show(attribute, show) => self.push_shown(attribute, show, record, state, out),
             };
+            if self.control == ControlRule::Escape {
+                control::escape_from(at, LineEndRule::Escape, out);
+            }
             if let Err(error) = shown {
                 // The message already contains its own markers.
                 if error != RenderError::Malformed {
@@ -109,7 +125,7 @@ impl Format {
         }
         let end = out.len();
         record.push_attachments(start, out);
-        if out.len() > end && pieces.iter().any(shows_escaped) {
+        if out.len() > end && (self.control == ControlRule::Escape || pieces.iter().any(shows_escaped)) {
             control::escape_from(end, LineEndRule::Keep, out);
         }
         result

@@ -14,6 +14,7 @@
 
 use super::attribute_values::AttributeValues;
 use super::brace::BraceSpec;
+use super::control::{self, LineEndRule};
 use super::integer::{push_padded, push_signed};
 use super::json_text;
 use super::malformed::Malformed;
@@ -21,8 +22,8 @@ use super::moment::SecondCache;
 use super::needs::{Need, Needs};
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
-use super::spec::FormatSpec;
-use super::time::Pattern;
+use super::spec::{ControlRule, FormatSpec};
+use super::time::{Pattern, unknown_directive};
 use super::unsupported::Unsupported;
 use super::view::ParsedRecord;
 use crate::record::Value;
@@ -138,6 +139,7 @@ impl LinePattern {
     pub(super) fn render(
         &self,
         values: &AttributeValues,
+        control: ControlRule,
         record: &ParsedRecord<'_>,
         state: &mut RenderState,
         out: &mut Vec<u8>,
@@ -152,6 +154,9 @@ impl LinePattern {
             if self.push_part(part, values, record, state, out).is_err() {
                 result = Err(RenderError::Malformed);
             }
+            if control == ControlRule::Escape && !matches!(part, PatternPart::Literal(_)) {
+                control::escape_from(at, LineEndRule::Escape, out);
+            }
             if let Some(padding) = padding {
                 state.scratch.clear();
                 state.scratch.extend_from_slice(&out[at..]);
@@ -160,7 +165,11 @@ impl LinePattern {
                 let _ = padding.render(Value::Str(&String::from_utf8_lossy(&state.scratch)), out);
             }
         }
+        let end = out.len();
         record.push_attachments(start, out);
+        if control == ControlRule::Escape {
+            control::escape_from(end, LineEndRule::Keep, out);
+        }
         result
     }
 
@@ -267,6 +276,9 @@ impl TimeText {
             Some((at, digits)) => (&format[..at], digits, &format[at + 3..]),
             None => (format, 0, ""),
         };
+        if unknown_directive(before).or_else(|| unknown_directive(after)).is_some() {
+            return Err(Unsupported::DateFormat);
+        }
         let compile = |text: &str| Pattern::compile(text, spec.zone);
         let after = (!after.is_empty()).then(|| compile(after)).transpose()?;
         Ok(Self { before: compile(before)?, digits, after })

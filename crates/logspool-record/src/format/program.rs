@@ -62,7 +62,13 @@ impl Format {
         out: &mut Vec<u8>,
     ) -> bool {
         state.follow_zone();
-        !needs_general_way(values) && self.render_by_program(key, time_ns, values, state, out)
+        let start = out.len();
+        let is_rendered = !needs_general_way(values) && self.render_by_program(key, time_ns, values, state, out);
+        if is_rendered && self.must_escape(&out[start..]) {
+            out.truncate(start);
+            return false;
+        }
+        is_rendered
     }
 
     #[inline]

@@ -68,6 +68,34 @@ pub fn zone_changed() {
     ZONE.fetch_add(1, Ordering::Relaxed);
 }
 
+/// The zone of the last call of [`notice_zone`], as one number.
+static KNOWN_ZONE: AtomicU64 = AtomicU64::new(0);
+
+/// Calls [`zone_changed`] if the program has called `tzset` with another zone since the last call. Call it for each
+/// batch of records.
+///
+/// A program that is not Python's tells nobody. `tzset` changes the globals of the C library that are compared here.
+pub fn notice_zone() {
+    unsafe extern "C" {
+        static timezone: libc::c_long;
+        static daylight: libc::c_int;
+        static tzname: [*const libc::c_char; 2];
+    }
+    // SAFETY: aligned globals of the C library. A torn value only drops a text once more than needed, or at the next
+    // batch.
+    let (offset, has_summer_time, names) = unsafe {
+        let names = (&raw const tzname).cast::<usize>();
+        let [first, second] = [0, 1].map(|index| names.add(index).read_volatile());
+        ((&raw const timezone).read_volatile(), (&raw const daylight).read_volatile(), [first, second])
+    };
+    let mix = |number: u64, part: u64| (number.rotate_left(5) ^ part).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let parts = [offset as u64, has_summer_time as u64, names[0] as u64, names[1] as u64];
+    let zone = parts.into_iter().fold(0, mix);
+    if KNOWN_ZONE.swap(zone, Ordering::Relaxed) != zone {
+        zone_changed();
+    }
+}
+
 impl RenderState {
     /// Drops texts that were rendered for another time zone.
     #[inline]

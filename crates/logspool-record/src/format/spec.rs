@@ -70,6 +70,18 @@ pub struct FormatSpec {
     pub process_id: u32,
     /// Text at the end of each line.
     pub terminator: String,
+    /// What happens to control characters in the texts of a record. JSON escapes them by its own rules.
+    pub control: ControlRule,
+}
+
+/// What a line shows for the control characters in the texts of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum ControlRule {
+    /// They stay as they are.
+    #[default]
+    Keep,
+    /// They are escaped, so that no text can begin a line or control a terminal. Exceptions keep their line ends.
+    Escape,
 }
 
 /// Names of the levels that stock logging defines.
@@ -137,6 +149,7 @@ impl FormatSpec {
             cpython: CpythonRules::default(),
             process_id: 0,
             terminator: "\n".to_owned(),
+            control: ControlRule::Keep,
         }
     }
 }

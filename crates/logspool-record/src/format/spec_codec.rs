@@ -5,7 +5,7 @@
 
 use super::codec_items::{number, optional, optional_text, pairs, style_from, style_number, text, tuple};
 use super::object_spec::ObjectSpec;
-use super::spec::{Extras, FormatSpec, Layout};
+use super::spec::{ControlRule, Extras, FormatSpec, Layout};
 use super::styled_spec::StyledSpec;
 use crate::cpython::{CpythonRules, TimeArithmetic};
 use crate::definition::Zone;
@@ -13,6 +13,9 @@ use crate::record::{Encoder, Values};
 
 /// First item of the tuple. Another number means that the other items have another layout.
 const VERSION: i64 = 1;
+
+/// The item that stands for [`ControlRule::Escape`].
+const ESCAPES: i64 = 1;
 
 /// The kind of [`Layout::Object`].
 const OBJECT: i64 = 6;
@@ -26,7 +29,9 @@ const PATTERN: i64 = 8;
 impl FormatSpec {
     /// Appends the spec as one tuple, in the form of the format table.
     pub fn encode(&self, encoder: &mut Encoder) {
-        encoder.tuple(12).int(VERSION);
+        // Earlier versions read the form without the last item.
+        let escapes = self.control == ControlRule::Escape;
+        encoder.tuple(12 + u32::from(escapes)).int(VERSION);
         self.encode_layout(encoder);
         optional(encoder, self.date_format.as_deref());
         encoder.str(&self.default_time_format);
@@ -46,6 +51,9 @@ impl FormatSpec {
             TimeArithmetic::Nanoseconds => 2,
         });
         encoder.int(i64::from(self.cpython.minor())).int(i64::from(self.process_id)).str(&self.terminator);
+        if escapes {
+            encoder.int(ESCAPES);
+        }
     }
 
     fn encode_layout(&self, encoder: &mut Encoder) {
@@ -94,6 +102,11 @@ impl FormatSpec {
             cpython: cpython(&mut items)?,
             process_id: number(&mut items)?,
             terminator: text(&mut items)?,
+            control: match items.rest().is_empty() {
+                true => ControlRule::Keep,
+                false if number::<i64>(&mut items)? == ESCAPES => ControlRule::Escape,
+                false => return None,
+            },
         };
         items.rest().is_empty().then_some(spec)
     }
@@ -212,7 +225,8 @@ mod tests {
         text.start_time_ns = -5;
         text.process_id = u32::MAX;
         let json = FormatSpec::json(&[("t", "time"), ("m", "message")], Extras::Append);
-        let pattern = FormatSpec::pattern("{time:%S.%9f} {level} {message}");
+        let mut pattern = FormatSpec::pattern("{time:%S.%9f} {level} {message}");
+        pattern.control = ControlRule::Escape;
         [text, json, FormatSpec::entry(7), FormatSpec::object(object()), FormatSpec::styled(styled()), pattern]
     }
 

@@ -81,6 +81,24 @@ impl Pattern {
     }
 }
 
+/// The first directive of a date format that the C library's strftime does not know. It would show it as it is.
+pub fn unknown_directive(format: &str) -> Option<&str> {
+    const DIRECTIVES: &str = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%+";
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        let directive = &rest[at..];
+        // A flag, a width, and the letter that asks for another calendar or other digits.
+        let after = directive[1..].trim_start_matches(['_', '-', '0', '^', '#']);
+        let after = after.trim_start_matches(|character: char| character.is_ascii_digit());
+        let after = after.strip_prefix(['E', 'O']).unwrap_or(after);
+        match after.chars().next() {
+            Some(letter) if DIRECTIVES.contains(letter) => rest = &after[letter.len_utf8()..],
+            letter => return Some(&directive[..directive.len() - after.len() + letter.map_or(0, char::len_utf8)]),
+        }
+    }
+    None
+}
+
 fn push_wide(wide: &[libc::wchar_t], out: &mut Vec<u8>) {
     for code in wide {
         let character = u32::try_from(*code).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER);

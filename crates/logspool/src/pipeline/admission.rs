@@ -19,6 +19,7 @@ use logspool_sys::sleep::sleep_interruptibly;
 
 use super::beginning::current;
 use super::door::wait_for_death;
+use super::late::drain_late_records;
 use super::settings::options;
 use super::slot::existing;
 use super::state::Pipeline;
@@ -444,6 +445,7 @@ fn renewed() -> Option<(&'static Pipeline, NonNull<Pusher>)> {
         // that generation. Pairs with `publish` in `generation::advance`.
         generation::observed();
         wait_for_death();
+        drain_late_records();
         // If the pipeline was replaced in the meantime, repeat with the new pipeline.
         if existing().is_some_and(|current| std::ptr::eq(current, pipeline)) {
             return Some((pipeline, pusher));

@@ -4,22 +4,18 @@ use std::panic::catch_unwind;
 use std::sync::Once;
 
 use super::crash::install_crash_drain;
+use super::late::{call_at_exit, expect_late_records};
 use super::life::{after_fork_in_child, after_fork_in_parent, before_fork, end, watch_after_fork};
 use super::settings::shutdown_timeout;
 use super::signals::install_signal_drain;
-
-/// Calls a function at `exit()` and at `quick_exit()`, which have lists of their own. Returns whether both have room.
-pub fn call_at_exit(function: extern "C" fn()) -> bool {
-    unsafe extern "C" {
-        // `at_quick_exit` is part of the C standard, but the crate `libc` does not declare it.
-        fn at_quick_exit(function: extern "C" fn()) -> libc::c_int;
-    }
-    // SAFETY: the function stays valid until the process ends.
-    unsafe { libc::atexit(function) == 0 && at_quick_exit(function) == 0 }
-}
+use super::unwritten::report_unwritten;
 
 extern "C" fn at_exit() {
-    let _ = catch_unwind(|| end(shutdown_timeout()));
+    let _ = catch_unwind(|| {
+        let timeout = shutdown_timeout();
+        report_unwritten(end(timeout), timeout, "logspool recover");
+    });
+    expect_late_records(at_exit);
 }
 
 extern "C" fn at_fork() {

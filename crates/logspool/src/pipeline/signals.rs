@@ -21,6 +21,7 @@ use super::in_handler::{SIGNAL_TIMEOUT, unlink_in_handler};
 use super::slot::existing;
 use super::state::Pipeline;
 use super::{crash, door};
+use crate::broken_pipe;
 
 /// Duration of the first wait, and of the pause after it in which the interrupted thread runs. Each later wait and
 /// pause takes twice as long as the previous one.
@@ -93,6 +94,7 @@ pub(super) fn install_in_child() {
 }
 
 fn install() {
+    broken_pipe::note_drain_handler(drain_and_die as extern "C" fn(libc::c_int) as usize);
     // The C library reserves a few signals and refuses to change them.
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| drains(*signal)) {
         // SAFETY: all-zero sigaction structs are valid; the handler does only async-signal-safe things.

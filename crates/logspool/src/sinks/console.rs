@@ -16,6 +16,7 @@ use logspool_sys::kept;
 
 use super::duplicates::ListedDuplicate;
 use super::{Place, SinkOptions, SinkPlace, Traits};
+use crate::broken_pipe;
 use crate::sink::{Lines, Sink, SinkError};
 
 crate::options! {
@@ -118,6 +119,9 @@ impl Sink for ConsoleSink {
         // background process may not write at present.
         if error.raw_os_error() == Some(libc::EIO) && poll.revents & libc::POLLHUP != 0 {
             return Err(SinkError::Fatal(error));
+        }
+        if error.raw_os_error() == Some(libc::EPIPE) {
+            broken_pipe::end_by_default();
         }
         Err(SinkError::from_write(error))
     }

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 #include <sys/syscall.h>
@@ -115,6 +117,51 @@ static void threads(const logspool::logger &log) {
     }).join();
 }
 
+static void names(const logspool::logger &log) {
+    pthread_setname_np(pthread_self(), "main thread");
+    for (int i = 0; i < 2; ++i) {
+        LOGSPOOL_INFO(log, "first {}", i, logspool::kv("user", "ada"));
+    }
+    std::thread([&log] {
+        pthread_setname_np(pthread_self(), "w\xff");
+        LOGSPOOL_INFO(log, "second", logspool::kv("user", "bob"));
+        logspool::log_text(log, logspool::level::info, "text");
+    }).join();
+}
+
+static void zones(const logspool::logger &log) {
+    // All within one second, mostly: a kept text of the second must not outlive its zone.
+    for (const char *zone : {"AAA-1", "BBB-2", "CCC-3", "AAA-1", "Europe/Berlin", "UTC0"}) {
+        setenv("TZ", zone, 1);
+        tzset();
+        LOGSPOOL_INFO(log, "{}", zone);
+        logspool::flush();
+    }
+}
+
+static void large(const logspool::logger &log) {
+    // Characters of two bytes, of which none is cut in two.
+    std::string text = "x";
+    while (text.size() < std::size_t{70} << 20) {
+        text += text.size() == 1 ? "\u00E9" : text.substr(1);
+    }
+    LOGSPOOL_INFO(log, "{} {} {}", 1, text, 2);
+    logspool::flush();
+    logspool::log_text(log, logspool::level::info, text);
+    logspool::flush();
+    logspool_arg argument{};
+    argument.type = LOGSPOOL_ARG_TEXT;
+    argument.length = static_cast<std::uint32_t>(text.size());
+    argument.value.p = text.data();
+    logspool_site_info info{};
+    info.size = sizeof info;
+    info.message = "{}";
+    info.level = logspool::level::info;
+    info.grammar = LOGSPOOL_FMT;
+    logspool_emit(log.id(), logspool_site(&info), &argument, 1);
+    std::printf("%zu\n", text.size());
+}
+
 static void errors(const logspool::logger &log) {
     try {
         LOGSPOOL_INFO(log, "{}", thrower{});
@@ -147,6 +194,12 @@ int main(int, char **argv) {
         backtrace(log);
     } else if (std::strcmp(what, "threads") == 0) {
         threads(log);
+    } else if (std::strcmp(what, "names") == 0) {
+        names(log);
+    } else if (std::strcmp(what, "zones") == 0) {
+        zones(log);
+    } else if (std::strcmp(what, "large") == 0) {
+        large(log);
     } else if (std::strcmp(what, "errors") == 0) {
         errors(log);
     }
