@@ -46,6 +46,7 @@ mod large_records_wait;
 mod lent_pipe;
 mod line;
 mod main_thread_gone;
+mod many_threads;
 mod openmetrics_page;
 mod orphan;
 mod reader_restarts;
