@@ -125,7 +125,9 @@ macro_rules! __send {
             $text,
         );
         const __LOGSPOOL_NAMES: &[&str] = $crate::__names!([] $($arguments)*);
+        const __LOGSPOOL_HAS_TYPES: bool = $crate::front::template::has_types($text);
         const __LOGSPOOL_IS_TEXT_OF_CALLER: bool = $crate::front::template::has_names(__LOGSPOOL_NAMES)
+            || $crate::front::template::has_addresses($text)
             || $crate::front::template::has_captures($text, __LOGSPOOL_NAMES);
         if let ::std::option::Option::Some(call) = __LOGSPOOL_SITE.begin() {
             let fields = &$crate::__pairs!($(($crate::front::Keyed($key, &$value)))*);
@@ -167,7 +169,12 @@ macro_rules! __deferred {
     ($call:ident, $fields:ident, $text:expr, [$($values:ident)*]) => {{
         // The closure is never called. It lets the compiler check text and arguments.
         let _ = || ::std::format!($text, $(*$values),*);
-        $call.send($fields, &$crate::__pairs!($($values)*));
+        let values = &$crate::__pairs!($($values)*);
+        if __LOGSPOOL_HAS_TYPES && $crate::front::Arguments::need_caller(values) {
+            $call.send_text($fields, ::std::format_args!($text, $(*$values),*));
+        } else {
+            $call.send($fields, values);
+        }
     }};
     // A call with named arguments makes its text, so this code does not run for it.
     ($call:ident, $fields:ident, $text:expr, [$($values:ident)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {{
