@@ -55,8 +55,7 @@ const LOG_EVENT: &str = "log event";
 impl Levels {
     fn accepts(metadata: &Metadata<'_>) -> bool {
         let level = level_of(*metadata.level()) as u16;
-        level >= registry::min_level()
-            && (metadata.name() == LOG_EVENT || registry::accepts(metadata.target(), level))
+        level >= registry::min_level() && (metadata.name() == LOG_EVENT || registry::accepts(metadata.target(), level))
     }
 }
 
@@ -237,13 +236,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
 }
 
 /// Queues the record of an event. Its message is made in `message`, which is empty.
-fn send<S>(
-    call: site::Call<'_>,
-    event: &Event<'_>,
-    is_of_log: bool,
-    context: &Context<'_, S>,
-    message: &mut String,
-) where
+fn send<S>(call: site::Call<'_>, event: &Event<'_>, is_of_log: bool, context: &Context<'_, S>, message: &mut String)
+where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     let mut own = RecordedFields { fields: Vec::new(), message: Some(std::mem::take(message)), is_of_log };
