@@ -25,11 +25,12 @@ use super::attribute_values::AttributeValues;
 use super::constant::ConstantTexts;
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
+use super::program_compiler::ProgramCompiler;
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::Extras;
 use super::unsupported::Unsupported;
-use super::view::ParsedRecord;
+use super::view::{ParsedRecord, RecordView};
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
@@ -208,12 +209,72 @@ impl JsonLayout {
         }
     }
 
+    /// Adds the pieces of a line without its terminator to a program, whose records have no context entries. Returns
+    /// false if a member differs between records of one site, level and logger in a way that programs do not render.
+    pub(super) fn add_to_program(
+        &self,
+        values: &AttributeValues,
+        record: &RecordView<'_>,
+        state: &mut RenderState,
+        program: &mut ProgramCompiler,
+    ) -> bool {
+        let parsed = ParsedRecord::new(record);
+        let mut key_start = Some(b'{');
+        for member in &self.members {
+            let start = program.constant.len();
+            let is_added = match &member.source {
+                MemberValue::Exception | MemberValue::Stack => continue,
+                MemberValue::Attribute(Attribute::Field(_)) => continue,
+                MemberValue::Attribute(attribute @ (Attribute::Message | Attribute::AscTime)) => {
+                    program.constant.extend_from_slice(&member.written_key);
+                    let is_text = *attribute == Attribute::Message;
+                    // The text of a time may need an escape, which its format decides.
+                    is_text
+                        && {
+                            begin_object(&mut program.constant[start..], &mut key_start);
+                            program.add_json_message(record)
+                        }
+                        && {
+                            program.constant.push(b'"');
+                            true
+                        }
+                }
+                MemberValue::Time => {
+                    program.constant.extend_from_slice(&member.written_key);
+                    begin_object(&mut program.constant[start..], &mut key_start);
+                    program.add_split_time(6, false);
+                    program.constant.extend_from_slice(b"Z\"");
+                    true
+                }
+                MemberValue::Attribute(attribute) if attribute.is_constant() => {
+                    member.push(values, &parsed, state, &mut program.constant);
+                    begin_object(&mut program.constant[start..], &mut key_start);
+                    true
+                }
+                MemberValue::Attribute(_) => false,
+            };
+            if !is_added {
+                return false;
+            }
+        }
+        program.constant.push(b'}');
+        // An object without members is left to the general way.
+        key_start.is_none()
+    }
+
     fn shows_field(&self, name: &str) -> bool {
         self.members.iter().any(|member| {
             let by_attribute =
                 matches!(&member.source, MemberValue::Attribute(Attribute::Field(field)) if **field == *name);
             by_attribute || *member.key == *name
         })
+    }
+}
+
+/// Each member begins with a comma; that of the first one becomes the opening brace.
+fn begin_object(member: &mut [u8], opening: &mut Option<u8>) {
+    if let (Some(first), true) = (member.first_mut(), opening.is_some()) {
+        *first = opening.take().unwrap_or(*first);
     }
 }
 
@@ -324,7 +385,7 @@ const fn needs_escape(byte: u8) -> bool {
 
 /// Index of the first byte that needs an escape; checks eight bytes at a time.
 #[inline]
-fn first_escape(text: &[u8]) -> Option<usize> {
+pub(super) fn first_escape(text: &[u8]) -> Option<usize> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     // Sets the top bit of each byte below `bound`. A borrow can set further top bits, but only after such a byte.
@@ -340,7 +401,7 @@ fn first_escape(text: &[u8]) -> Option<usize> {
     text[start..].iter().position(|byte| needs_escape(*byte)).map(|at| start + at)
 }
 
-fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
+pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
     while let Some(at) = first_escape(text) {
         out.extend_from_slice(&text[..at]);
         match text[at] {

@@ -46,6 +46,7 @@ mod pattern;
 pub mod percent;
 mod placeholder;
 mod program;
+mod program_compiler;
 mod raw_line;
 mod render_state;
 mod repr;
