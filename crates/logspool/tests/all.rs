@@ -48,6 +48,7 @@ mod large_records_wait;
 mod lent_pipe;
 mod line;
 mod main_thread_gone;
+mod many_files;
 mod many_threads;
 mod openmetrics_page;
 mod orphan;
