@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::float::scaled_half_even;
-use super::json::first_escape;
+use super::json_escape::first_escape;
 use super::raw_line::{PaddedText, RawLine};
 use crate::record::tag;
 

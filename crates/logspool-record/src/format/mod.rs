@@ -30,6 +30,7 @@ mod fmt_render;
 mod hex_float;
 pub mod integer;
 pub mod json;
+mod json_escape;
 mod json_text;
 mod line;
 pub mod line_pattern;

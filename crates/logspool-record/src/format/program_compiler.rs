@@ -2,7 +2,7 @@
 //!
 //! Pipeline stage: format (see ARCHITECTURE.md). The layouts call it (`program.rs`, `json.rs`, `line_pattern.rs`).
 
-use super::json::push_escaped;
+use super::json_escape::push_escaped;
 use super::line_program::{ArgumentForm, LinePiece, LineProgram, TimedPart};
 use super::raw_line::{MAX_DECIMALS, NUMBER_BYTES, PaddedText};
 use super::template::SiteTemplate;
