@@ -30,8 +30,8 @@ SOURCES = ROOT / "bench" / "native"
 RUST_TARGET = ROOT / "build" / "target-bench-native"
 #: Lines of a burst, and runs of each row, of a whole run.
 LINES, TURNS = 4_000_000, 5
-#: Rows of the C++ program; `none` is its loop without a logger.
-LOGGERS = ("logspool", "spdlog", "spdlog-async", "none")
+#: Rows of the C++ program: a template of logspool, a pattern of each; `none` is its loop without a logger.
+LOGGERS = ("logspool", "logspool-pattern", "spdlog", "spdlog-async", "none")
 #: Lines of a run whose pipe is not read at first, at 200,000 a second, and the seconds until it is read.
 STALLED_LINES, STALLED_SECONDS = 500_000, 1.5
 

@@ -16,6 +16,7 @@ Groups = dict[str, dict[str, dict[str, float]]]
 #: Largest ratios that are asked: group, row, row that it is compared with, largest ratio of the wall times.
 WALL_BOUNDS = (
     ("burst, 1 thread", "logspool", "spdlog", 0.5),
+    ("burst, 1 thread", "logspool-pattern", "spdlog", 0.4),
     ("burst, 1 thread", "logspool", "spdlog-async", 0.25),
     ("burst, 4 threads", "logspool", "spdlog", 0.5),
     ("burst, 4 threads", "logspool", "spdlog-async", 1 / 15),
@@ -26,7 +27,10 @@ WALL_BOUNDS = (
     ("burst, Rust", "logspool", "spdlog-rs", 1 / 2),
 )
 #: The same for the processor time per line.
-CPU_BOUNDS = (("burst, 1 thread", "logspool", "spdlog", 0.5),)
+CPU_BOUNDS = (
+    ("burst, 1 thread", "logspool", "spdlog", 0.5),
+    ("burst, 1 thread", "logspool-pattern", "spdlog", 0.5),
+)
 #: Most memory of a row, in MB: group, row, bound.
 MEMORY_BOUNDS = (("burst, 1 thread", "logspool", 16.0), ("burst, 4 threads", "logspool", 16.0))
 #: Most nanoseconds of a paced call above those of the empty loop.

@@ -141,13 +141,16 @@ int main(int count, char **arguments) {
     const char *const file = arguments[4];
     const std::string mode = count > 5 ? arguments[5] : "";
     const bool is_paced = mode == "paced";
-    if (logger == "logspool") {
+    if (logger == "logspool" || logger == "logspool-pattern") {
         if (mode != "stalled") {
             // Lossless: a call that finds no room waits, whatever its level.
             logspool::configure("{\"blocking_levels\": [20], \"blocking_timeout\": 60}");
         }
         const char *const format = mode == "ordered"
                                        ? "{\"pattern\": \"{time:%Y-%m-%d %H:%M:%S.%9f} {message}\"}"
+                                   : logger == "logspool-pattern"
+                                       ? "{\"pattern\": \"[{time:%Y-%m-%d %H:%M:%S.%3f}] [{logger}] [{level}] {message}\","
+                                         " \"level_names\": {\"20\": \"info\"}}"
                                        : "{\"template\": \"[%(asctime)s] [%(name)s] [%(levelname)s] %(message)s\","
                                          " \"milliseconds\": \"%s.%03d\", \"level_names\": {\"20\": \"info\"}}";
         const logspool::sink sink(file, format);
@@ -175,7 +178,7 @@ int main(int count, char **arguments) {
         spdlog::init_thread_pool(8192, 1);
         log = spdlog::basic_logger_mt<spdlog::async_factory>("bench", file);
     } else {
-        std::fprintf(stderr, "unknown logger %s: use logspool, spdlog, spdlog-async or none\n", logger.c_str());
+        std::fprintf(stderr, "unknown logger %s: use logspool, logspool-pattern, spdlog, spdlog-async or none\n", logger.c_str());
         return 2;
     }
     log->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");

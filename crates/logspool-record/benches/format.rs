@@ -1,6 +1,6 @@
-//! Measures the time to format one line, as text and as JSON.
+//! Measures the time to format one line, as text, by a pattern of native programs, and as JSON.
 //!
-//! `cargo bench -p logspool-record --bench format`. Prints both medians over interleaved rounds, and their ratio.
+//! `cargo bench -p logspool-record --bench format`. Prints the medians over interleaved rounds, and their ratios.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -27,9 +27,12 @@ fn main() {
         ("stack", "stack"),
     ];
     let template = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s";
-    let mut formats =
-        [("text", FormatSpec::text(Style::Percent, template)), ("JSON", FormatSpec::json(&members, Extras::Append))]
-            .map(|(name, spec)| (name, Format::compile(&spec).unwrap(), RenderState::default(), Vec::new()));
+    let mut formats = [
+        ("text", FormatSpec::text(Style::Percent, template)),
+        ("pattern", FormatSpec::pattern("{time:%Y-%m-%d %H:%M:%S.%3f} {level} {logger}:{line} {message}")),
+        ("JSON", FormatSpec::json(&members, Extras::Append)),
+    ]
+    .map(|(name, spec)| (name, Format::compile(&spec).unwrap(), RenderState::default(), Vec::new()));
     let sites: Vec<CompiledSite> = (0..SITES as u32)
         .map(|line| {
             CompiledSite::new(SiteDefinition {
@@ -67,5 +70,5 @@ fn main() {
         println!("{name}: {:.0} ns a line, {:.0} to {:.0}", costs[ROUNDS / 2], costs[0], costs[ROUNDS - 1]);
         costs[ROUNDS / 2]
     });
-    println!("JSON / text: {:.2}", medians[1] / medians[0]);
+    println!("pattern / text: {:.2}, JSON / text: {:.2}", medians[1] / medians[0], medians[2] / medians[0]);
 }

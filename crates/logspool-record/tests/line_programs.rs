@@ -4,7 +4,7 @@ use crate::support;
 
 use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{Grammar, SiteDefinition, Zone};
-use logspool_record::format::{CompiledSite, Format, FormatSpec, ParsedRecord, RecordView, RenderState, Style};
+use logspool_record::format::{CompiledSite, Extras, Format, FormatSpec, ParsedRecord, RecordView, RenderState, Style};
 use logspool_record::{Encoder, Values, tag};
 
 use support::Random;
@@ -43,9 +43,15 @@ impl RandomValues for Random {
 
     fn value(&mut self, values: &mut Encoder) {
         match self.below(12) {
-            0..3 => {
-                values.str(self.pick(&["ann", "", "é", "sixteen bytes...", "seventeen bytes..", "fifteen bytes é"]))
-            }
+            0..3 => values.str(self.pick(&[
+                "ann",
+                "",
+                "é",
+                "a \"b\"\\\n",
+                "sixteen bytes...",
+                "seventeen bytes..",
+                "fifteen bytes é",
+            ])),
             3 => values.str(&"long ".repeat(self.below(30))),
             4..6 => values.int(self.next() as i64 >> self.below(64)),
             6..10 => values.float(self.double()),
@@ -71,6 +77,8 @@ const TEMPLATES: &[(Grammar, &str)] = &[
     (Grammar::Fmt, "{:.6f} {:>8}"),
     (Grammar::Rust, "user {} did {} in {:.3} ms"),
     (Grammar::Plain, "{} %s"),
+    (Grammar::Percent, "a \"quoted\\\" \n%s\u{1}"),
+    (Grammar::Plain, "\"\t"),
 ];
 
 fn sites() -> Vec<CompiledSite> {
@@ -108,6 +116,35 @@ fn formats() -> Vec<Format> {
             }
         }
     }
+    let members =
+        [("t", "time"), ("l\"", "levelname"), ("m", "message"), ("n", "name"), ("x", "exception"), ("u", "user")];
+    for (members, extras) in [
+        (&members[..], Extras::Append),
+        (&members[2..], Extras::Omit),
+        (&members[..2], Extras::Append),
+        (&[("m", "message"), ("again", "message")], Extras::Omit),
+        (&[("m", "message"), ("ms", "msecs")], Extras::Omit),
+        (&[("at", "asctime"), ("m", "message")], Extras::Omit),
+        (&[("m", "message"), ("t", "time"), ("again", "time"), ("line", "lineno")], Extras::Omit),
+        (&[("u", "user")], Extras::Append),
+    ] {
+        formats.push(Format::compile(&FormatSpec::json(members, extras)).unwrap());
+    }
+    for pattern in [
+        "[{time:%Y-%m-%d %H:%M:%S.%3f}] [{logger}] [{level:<8}] {message}",
+        "{time} {file}:{line:>4} {function} {path} {process} {thread}|{message}",
+        "{time:%H.%6f%z %M} {message} {fields}{fields.user:>3}",
+        "{message}|{time:%9f}",
+        "{message} {message}",
+        "{message:>40} {time:%S}",
+        "{time:%H:%M:%S}",
+        "{thread_name:^5}",
+    ] {
+        let mut spec = FormatSpec::pattern(pattern);
+        spec.zone = Zone::Utc;
+        spec.process_id = 77;
+        formats.push(Format::compile(&spec).unwrap());
+    }
     formats
 }
 
@@ -137,6 +174,12 @@ fn programs_write_the_bytes_of_the_pieces() {
             match random.below(12) {
                 0 => {
                     values.context_str(tag::MESSAGE, "the whole message");
+                }
+                10 => {
+                    values.field("user").str("eve").str("ann").int(3).float(0.5);
+                }
+                11 => {
+                    values.context_str(tag::MESSAGE, "a \"message\"\\\n");
                 }
                 1 => {
                     values.context_str(tag::EXCEPTION, "Traceback").str("ann").int(3).float(0.5);

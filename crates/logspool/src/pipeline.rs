@@ -12,7 +12,7 @@
 //!   path;
 //! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
 //! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
-//! - `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
+//! - `room`, `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
 //! - `in_handler`, `crash`, `signals`, `life`, `process_events`: signals, forks and the end.
 
 mod admission;
@@ -34,6 +34,7 @@ mod recovery;
 mod refused;
 mod relatives;
 mod relief;
+mod room;
 mod routes;
 mod routing;
 mod settings;
@@ -52,8 +53,7 @@ mod watcher;
 mod writers;
 
 pub use admission::{
-    Push, Refusal, Room, Waiter, abandon, commit, count_interrupting, is_interrupting, lane_view, make_room, push,
-    refuse, reserve, wake_after,
+    Push, abandon, commit, count_interrupting, is_interrupting, lane_view, make_room, push, refuse, reserve, wake_after,
 };
 pub use crash::{install_crash_drain, remove_crash_drain};
 pub use door::settle;
@@ -74,6 +74,7 @@ pub use process_events::handle_process_events;
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};
+pub use room::{Refusal, Room, Waiter};
 pub use settings::shutdown_timeout;
 pub use signals::install_signal_drain;
 pub use slot::{id_epoch, is_running};

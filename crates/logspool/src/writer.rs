@@ -55,6 +55,7 @@ pub use joining::Departure;
 pub use outlet::{NONE, Outlet};
 use outlet::{OutletState, TEXT};
 pub use sink_spool::{BacklogRead, SinkSpool};
+pub use spare_chunks::drop_spare_chunks;
 pub use spool_state::{Bell, SpoolHome, SpoolTurn};
 pub use syncs::{SyncRule, Syncs};
 
@@ -209,13 +210,8 @@ impl Outlet {
 
     /// Returns a chunk to fill. It has reused buffers if there are any.
     pub fn spare_chunk(&self) -> Chunk {
-        self.lock().spare_chunks.take()
-    }
-
-    /// Frees the buffers that are kept for the next chunks.
-    pub fn drop_spare_chunks(&self) {
-        let chunks = std::mem::take(&mut self.lock().spare_chunks);
-        drop(chunks);
+        let usual = self.lock().usual;
+        spare_chunks::take(usual)
     }
 
     /// Queues a chunk of a batch whose records occupy `lane_bytes` in the lanes. Returns whether a writer thread must be
@@ -307,13 +303,13 @@ impl Outlet {
         if !(is_stuck || is_behind) {
             return if full { Capacity::Busy } else { Capacity::Free };
         }
-        let OutletState { entries, overflow, spare_chunks, .. } = &mut *state;
+        let OutletState { entries, overflow, usual, .. } = &mut *state;
         let store = |chunk: &Chunk| {
             let place = overflow.append(chunk).ok()?;
             self.head().overflowed_batch.store(chunk.batch, Ordering::Relaxed);
             Some(place)
         };
-        entries.store(store, |chunk| spare_chunks.put(chunk));
+        entries.store(store, |chunk| *usual = spare_chunks::put(chunk));
         self.publish_fronts(&mut state);
         if !is_stuck {
             return if state.entries.heap_bytes() >= HEAP_BYTES { Capacity::Busy } else { Capacity::Free };

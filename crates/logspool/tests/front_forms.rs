@@ -9,6 +9,7 @@ use std::time::Duration;
 use logspool::front::{self, Extras, FormatSpec, Level, Output};
 use logspool::pipeline::Options;
 use logspool::{debug, error, info, record, trace, warn};
+use logspool_record::format::Style;
 
 #[derive(Debug)]
 struct Point {
@@ -142,6 +143,17 @@ fn calls() -> Vec<String> {
     line("target", "");
     info!(target: TARGET, user; "target");
     line("target", r#","user":"ada""#);
+    for number in 0..2 {
+        let made = format!("made {number}");
+        info!(target: made, "target {}", number);
+        info!(target: &made[..4], "target {}", number);
+        info!(target: if number == 0 { "first" } else { "quiet" }, user; "target {}", number);
+        line(&format!("target {number}"), "");
+        line(&format!("target {number}"), "");
+        if number == 0 {
+            line("target 0", r#","user":"ada""#);
+        }
+    }
     info!(user = user, "keys end with a comma, as in tracing {}", 1);
     line("keys end with a comma, as in tracing 1", r#","user":"ada""#);
 
@@ -164,7 +176,9 @@ fn every_form_compiles_and_writes_what_format_makes() {
     let path = folder.path().join("a.json");
     front::builder()
         .output(Output::file(&path).format(FormatSpec::json(&[("message", "message")], Extras::Append)))
+        .output(Output::file(folder.path().join("targets")).format(FormatSpec::text(Style::Percent, "%(name)s")))
         .level(Level::Trace)
+        .level_for("quiet", Level::Error)
         .options(Options { queue_dir: Some(folder.path().join("queue")), ..Options::default() })
         .start()
         .unwrap();
@@ -183,4 +197,7 @@ fn every_form_compiles_and_writes_what_format_makes() {
         })
         .collect();
     assert_eq!(expected, shown);
+    let targets = std::fs::read_to_string(folder.path().join("targets")).unwrap();
+    let made: Vec<&str> = targets.lines().filter(|name| !name.starts_with("all::") && *name != "shop").collect();
+    assert_eq!(["made 0", "made", "first", "made 1", "made"], made.as_slice());
 }

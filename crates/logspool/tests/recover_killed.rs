@@ -47,6 +47,11 @@ fn every_accepted_line_survives_a_kill() {
 }
 
 #[test]
+fn every_line_of_threads_that_share_lanes_survives_a_kill() {
+    kill_and_recover(Task::LogFromMany);
+}
+
+#[test]
 fn large_records_survive_a_kill() {
     kill_and_recover(Task::LogLarge);
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use logspool::front::tracing_layer::TracingLayer;
+use logspool::front::tracing_layer;
 use logspool::pipeline::{BlockingTimeout, Options};
 use spdlog::sink::FileSink;
 use tracing_appender::non_blocking::NonBlockingBuilder;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         "logspool-tracing" => {
             start_logspool(file)?;
-            tracing_subscriber::registry().with(TracingLayer).init();
+            tracing_subscriber::registry().with(tracing_layer::layer()).init();
             log_by_tracing(lines)
         }
         "tracing-appender" => {

@@ -28,7 +28,9 @@
 //! - between reserve and publish it calls no foreign code, and nothing throws;
 //! - it sets `head` of its view to the published position, and calls `wake` for ERROR and above, or from `wake_at` on.
 //!
-//! A lane that several threads share is locked by `shared_lock` from reserve to publish.
+//! A lane that several threads share is locked by `shared_lock` from reserve to publish, and while it grows. Its writers
+//! look up its ring inside the lock (`threads_that_share_a_lane_push_one_after_the_other`,
+//! `threads_that_share_a_lane_see_that_it_grew`).
 //!
 //! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
@@ -96,7 +98,8 @@ pub struct ProducerCursor {
     /// Position at which the second ring begins, or [`NOT_GROWN`]. The producer sets it once, before it publishes the
     /// first record of the second ring. So a thread that sees a `head` beyond this position also sees the position.
     pub switch: AtomicU64,
-    /// Try-lock of a lane that several threads share; 0 is free.
+    /// Lock of a lane that several threads share; 0 is free. Nobody waits for it while the lane is written: a thread that
+    /// finds it taken continues in another lane.
     pub shared_lock: AtomicU32,
 }
 
@@ -151,6 +154,11 @@ impl LaneState {
             self.incarnation.fetch_add(1, Ordering::Relaxed);
         }
         claimed
+    }
+
+    /// Whether a claim may succeed now. Costs less than the claim of a lane that is not free.
+    pub fn is_free(&self) -> bool {
+        self.word.load(Ordering::Relaxed) == state::FREE
     }
 
     /// Makes the caller the owner of a new lane that has its ring.

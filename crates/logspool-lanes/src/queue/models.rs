@@ -250,6 +250,11 @@ impl Rings {
     /// Pushes a record whose words are all `value`, except for the length in its head.
     fn push(&self, place: &mut WritePosition, value: u64) -> Result<(), RingError> {
         let ring = if place.start == 0 { Ring::First } else { Ring::Second };
+        self.push_into(ring, place, value)
+    }
+
+    /// As [`Self::push`], into the given ring.
+    fn push_into(&self, ring: Ring, place: &mut WritePosition, value: u64) -> Result<(), RingError> {
         let needed = 8 * WORDS as u64;
         let slot = place.reserve(&self.head, needed, 0, || true)?;
         if let Some((offset, bytes)) = slot.filler {
@@ -355,5 +360,44 @@ fn threads_that_share_a_lane_push_one_after_the_other() {
         let both = other.join().unwrap() && entered;
         assert_eq!(1, rings.drain().len());
         reached.fetch_or(both, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+#[test]
+fn threads_that_share_a_lane_see_that_it_grew() {
+    model_that_reaches(|reached| {
+        let rings = Rings::new();
+        let growing = {
+            let rings = rings.clone();
+            thread::spawn(move || {
+                let lock = &rings.head.producer.shared_lock;
+                let entered = lock.try_enter();
+                if entered {
+                    let head = rings.head.producer.head.load(Ordering::Relaxed);
+                    let place = WritePosition { head, ..WritePosition::default() };
+                    place.grow(&rings.head, 2, 8 * SECOND_WORDS as u64);
+                    lock.leave();
+                }
+                entered
+            })
+        };
+        let lock = &rings.head.producer.shared_lock;
+        let mut pushed = Vec::new();
+        for value in 1..3 {
+            if lock.try_enter() {
+                let head = rings.head.producer.head.load(Ordering::Relaxed);
+                let (mut place, offset) = WritePosition::look_up(&rings.head, head);
+                // A ring of no bytes, or the first one at a position of the second, is the view of a half-made growth.
+                assert_eq!(if offset == 2 { SECOND_WORDS } else { FIRST_WORDS } as u64 * 8, place.bytes);
+                let ring = if offset == 2 { Ring::Second } else { Ring::First };
+                if rings.push_into(ring, &mut place, value).is_ok() {
+                    pushed.push(value);
+                }
+                lock.leave();
+            }
+        }
+        let grown = growing.join().unwrap();
+        assert_eq!(pushed, rings.drain());
+        reached.fetch_or(grown && pushed.len() == 2, std::sync::atomic::Ordering::Relaxed);
     });
 }

@@ -5,10 +5,11 @@
 //! `generation.rs`). Under another generation it pushes nothing. In a forked child, where the segment is not mapped,
 //! its methods do nothing.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use logspool_record::{HEAD_BYTES, Head, advance, flags, tag};
+use logspool_sys::barrier;
 use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::kernel;
@@ -16,17 +17,14 @@ use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
 use super::cursor::NOT_GROWN;
+pub use super::ring::{ERROR, RESERVED_DIVISOR};
 use super::ring::{RecordOffsets, RingError, WritePosition};
-use super::view::{LaneView, VIEW_VERSION, view_flags};
+use super::view::{LaneView, NO_TURN, VIEW_VERSION, view_flags};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 
-/// The last 1/8 of a ring is reserved for records of level ERROR and above. This constant is the divisor.
-pub const RESERVED_DIVISOR: u64 = 8;
 /// A record longer than a quarter of its ring is stored in a separate file. This constant is the divisor.
 const INLINE_DIVISOR: u64 = 4;
-/// Lowest level that may use the reserved share of a ring.
-pub const ERROR: u16 = 40;
 
 /// Pause between two reads of the collector's wake-up word, on systems without futex. Chosen: a flush waits for the
 /// collector for up to this pause. Halving the pause would double the number of wake-ups of an idle program.
@@ -51,10 +49,15 @@ pub struct Producer {
     /// pointer to the view.
     pub view: LaneView,
     lane: *const LaneHead,
+    /// Where the segment is mapped.
+    base: *mut u8,
     sleeping: *const AtomicU32,
     /// The record between [`Self::reserve`] and [`Self::commit`].
     open: Option<OpenRecord>,
     shared: bool,
+    /// Whether this thread takes, holds or leaves the lock of its shared lane. A signal handler that finds it set has
+    /// interrupted that, and must neither wait for the lock nor change the lane.
+    is_inside: AtomicBool,
     /// All ids of this segment are larger than this number.
     first_id: u32,
     /// Whether the last push was refused because of its ids.
@@ -162,16 +165,25 @@ impl Producer {
                 thread: unsafe { libc::syscall(libc::SYS_gettid) } as u32,
             },
             lane,
+            base: segment.at(0),
             sleeping: &segment.header().sleeping,
             open: None,
             shared,
+            is_inside: AtomicBool::new(false),
             first_id: segment.first_id(),
             stale_ids: false,
             process: generation::process(),
             large: None,
             index,
         };
-        producer.look_up_ring(segment);
+        if shared {
+            while !producer.enter(lane) {
+                std::thread::yield_now();
+            }
+            producer.leave(lane);
+        } else {
+            producer.look_up_ring();
+        }
         producer
     }
 
@@ -183,12 +195,93 @@ impl Producer {
     }
 
     /// Selects the ring for the next record.
-    fn look_up_ring(&mut self, segment: &Segment) {
+    fn look_up_ring(&mut self) {
         let Some(lane) = self.lane() else { return };
         let (place, offset) = WritePosition::look_up(lane, self.view.place.head);
-        self.view.ring = segment.at(offset);
-        self.view.wake_at = place.head + place.bytes / 2;
+        // SAFETY: the offset of a ring of this lane, which is inside the mapping.
+        let ring = unsafe { self.base.add(offset as usize) };
+        if ring != self.view.ring {
+            self.view.ring = ring;
+            self.view.wake_at = place.head + place.bytes / 2;
+        }
         self.view.place = place;
+    }
+
+    /// Takes the lock of a shared lane, and continues where its last writer stopped. Returns false if another thread has
+    /// the lock.
+    #[cold]
+    fn enter(&mut self, lane: &LaneHead) -> bool {
+        self.is_inside.store(true, Ordering::Relaxed);
+        // A signal handler of this thread sees the stores in their order.
+        barrier::light();
+        if !lane.producer.shared_lock.try_enter() {
+            barrier::light();
+            self.is_inside.store(false, Ordering::Relaxed);
+            return false;
+        }
+        // The lock makes the head and the ring of the last writer visible
+        // (model: `threads_that_share_a_lane_see_that_it_grew`).
+        self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
+        self.look_up_ring();
+        true
+    }
+
+    /// Ends [`Self::enter`].
+    #[cold]
+    fn leave(&self, lane: &LaneHead) {
+        lane.producer.shared_lock.leave();
+        barrier::light();
+        self.is_inside.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether the caller interrupts this thread while it holds the lock of its shared lane.
+    pub fn is_inside(&self) -> bool {
+        self.is_inside.load(Ordering::Relaxed)
+    }
+
+    /// Whether shared lane `index`, which is open, has room for a record of `needed` bytes now, and no other thread
+    /// writes it.
+    pub fn can_move_to(&self, segment: &Segment, index: usize, needed: u64, level: u16) -> bool {
+        let lane = segment.lane(index);
+        if !lane.producer.shared_lock.try_enter() {
+            return false;
+        }
+        let (place, _) = WritePosition::look_up(lane, lane.producer.head.load(Ordering::Relaxed));
+        lane.producer.shared_lock.leave();
+        place.has_room(needed, place.reserved(level)) && needed <= place.bytes / INLINE_DIVISOR
+    }
+
+    /// Continues in shared lane `index`, which is open. The records of a thread keep their order, because batches are
+    /// ordered by their stamps.
+    pub fn move_to_shared(&mut self, segment: &Segment, index: usize) {
+        let lane = segment.lane(index);
+        self.point_to(lane, index);
+        while !self.enter(lane) {
+            std::thread::yield_now();
+        }
+        self.leave(lane);
+    }
+
+    /// Continues in lane `index`, which this thread has claimed for itself.
+    pub fn move_to_own(&mut self, segment: &Segment, index: usize) {
+        let lane = segment.lane(index);
+        // A signal handler that logs on this thread meanwhile finds a producer of no generation.
+        let turn = std::mem::replace(&mut self.view.turn, NO_TURN);
+        barrier::light();
+        self.point_to(lane, index);
+        self.shared = false;
+        self.view.flags &= !view_flags::SLOW;
+        self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
+        self.look_up_ring();
+        barrier::light();
+        self.view.turn = turn;
+    }
+
+    fn point_to(&mut self, lane: &LaneHead, index: usize) {
+        self.lane = lane;
+        self.index = index;
+        self.view.head_word = &lane.producer.head;
+        self.view.busy_word = &lane.window.busy;
     }
 
     /// Reads the collector's position. Returns the free bytes; 0 in a forked child.
@@ -223,10 +316,13 @@ impl Producer {
     pub fn push_error(&mut self, needed: u64, level: u16) -> Option<PushError> {
         let Some(lane) = self.lane() else { return Some(PushError::StaleGeneration) };
         if self.shared {
-            if lane.producer.shared_lock.load(Ordering::Relaxed) != 0 {
+            if self.is_inside() {
+                return Some(PushError::Reentrant);
+            }
+            if !self.enter(lane) {
                 return Some(PushError::Contended);
             }
-            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
+            self.leave(lane);
         } else if lane.window.is_open() {
             return Some(PushError::Reentrant);
         }
@@ -237,7 +333,7 @@ impl Producer {
     /// Bytes of the ring that must stay free after a record of this level is pushed.
     #[inline]
     fn reserved(&self, level: u16) -> u64 {
-        if level >= ERROR { 0 } else { self.view.place.bytes / RESERVED_DIVISOR }
+        self.view.place.reserved(level)
     }
 
     /// Whether the lane still has only its first ring.
@@ -246,10 +342,21 @@ impl Producer {
     }
 
     /// Continues in a second ring of `bytes` at `offset`.
-    pub fn grow(&mut self, segment: &Segment, offset: u64, bytes: u64) {
+    pub fn grow(&mut self, offset: u64, bytes: u64) {
         let Some(lane) = self.lane() else { return };
         self.view.place.grow(lane, offset, bytes);
-        self.look_up_ring(segment);
+        self.look_up_ring();
+    }
+
+    /// Looks at the ring of a shared lane again. Returns whether the lane has grown since the last look.
+    pub fn see_growth(&mut self) -> bool {
+        let Some(lane) = self.lane() else { return false };
+        let before = self.view.ring;
+        if self.is_inside() || !self.enter(lane) {
+            return false;
+        }
+        self.leave(lane);
+        self.view.ring != before
     }
 
     /// Maximum number of bytes of a record that is stored in the ring.
@@ -417,11 +524,12 @@ impl Producer {
         // SAFETY: the generation is current, so the segment is mapped.
         let lane = unsafe { &*self.lane };
         if self.shared {
-            if !lane.producer.shared_lock.try_enter() {
+            if self.is_inside() {
+                return Err(PushError::Reentrant);
+            }
+            if !self.enter(lane) {
                 return Err(PushError::Contended);
             }
-            self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
-            self.view.place.refresh(lane);
         } else if lane.window.is_open() {
             return Err(PushError::Reentrant);
         }
@@ -451,7 +559,7 @@ impl Producer {
     #[inline(always)]
     fn unlock(&self, lane: &LaneHead) {
         if self.shared {
-            lane.producer.shared_lock.leave();
+            self.leave(lane);
         }
     }
 
@@ -525,7 +633,7 @@ mod tests {
         let child = unsafe { libc::fork() };
         if child == 0 {
             producer.count_refusal(0, 0);
-            producer.grow(&segment, offset, 4096);
+            producer.grow(offset, 4096);
             let head = Head { len: 0, site: 0, route: 1, level: 20, flags: 0, ticks: 0 };
             let is_void = producer.refresh() == 0
                 && !producer.can_grow()

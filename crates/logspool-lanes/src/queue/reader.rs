@@ -159,7 +159,7 @@ mod tests {
         assert!(producer.position() > 3 * RING_BYTES, "the ring wrapped");
 
         let second = segment.take_ring(2 * RING_BYTES).unwrap();
-        producer.grow(&segment, second, 2 * RING_BYTES);
+        producer.grow(second, 2 * RING_BYTES);
         for value in 40..50 {
             assert_eq!(Ok(()), push(&mut producer, value, 400));
             pushed.push((value, 400));

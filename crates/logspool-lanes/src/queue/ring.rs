@@ -15,6 +15,11 @@ use logspool_sys::sync::Ordering;
 use super::cursor::NOT_GROWN;
 use crate::segment::layout::LaneHead;
 
+/// The last 1/8 of a ring is reserved for records of level ERROR and above. This constant is the divisor.
+pub const RESERVED_DIVISOR: u64 = 8;
+/// Lowest level that may use the reserved share of a ring.
+pub const ERROR: u16 = 40;
+
 /// The position of the producer in its current ring. All fields are in bytes.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -73,6 +78,12 @@ impl WritePosition {
     pub fn refresh(&mut self, lane: &LaneHead) -> u64 {
         self.limit = lane.consumer.released().max(self.start) + self.bytes;
         self.limit - self.head
+    }
+
+    /// Bytes of the ring that must stay free after a record of this level is pushed.
+    #[inline]
+    pub fn reserved(&self, level: u16) -> u64 {
+        if level >= ERROR { 0 } else { self.bytes / RESERVED_DIVISOR }
     }
 
     /// Offset of the next byte in the ring.

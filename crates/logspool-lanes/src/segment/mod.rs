@@ -83,7 +83,8 @@ unsafe impl Sync for Segment {}
 pub const FIRST_RING_BYTES: u64 = 32 * 1024;
 /// Maximum number of bytes of all rings together.
 ///
-/// Chosen: it limits the share of one process in a common tmpfs. 64 MiB are 220 fully grown lanes.
+/// Chosen: it limits the share of one process in a common tmpfs. 64 MiB are 190 fully grown lanes and the part of the
+/// shared lanes.
 pub const MAX_RING_TOTAL: u64 = 64 * 1024 * 1024;
 
 /// The lower half of a word: in an index the offset of a definition, in a definition its length.

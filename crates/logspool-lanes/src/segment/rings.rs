@@ -10,12 +10,23 @@ use std::sync::atomic::Ordering;
 use super::layout::{self, LaneHead};
 use super::pages::MADV_POPULATE_WRITE;
 use super::{FIRST_RING_BYTES, Segment, free_range};
-use logspool_sys::published::Published;
+use logspool_sys::published::{Entered, Published};
 
-use crate::queue::cursor::state;
+use crate::queue::cursor::{NOT_GROWN, state};
+use crate::queue::ring::WritePosition;
 
 /// Number of lanes that threads share after all other lanes are taken.
-pub const SHARED_LANES: usize = 4;
+///
+/// Chosen: with the first lane of one thread, their heads fill the first page of the table. A thread that finds its
+/// shared lane locked or full continues in another one, so half as many are locked for it twice as often.
+pub const SHARED_LANES: usize = 7;
+
+/// The part of the rings' limit that only shared lanes may use, as a divisor. A limit below [`LEAST_SHARED_LIMIT`] has
+/// no such part.
+///
+/// Chosen: of the usual 64 MiB it is enough for each shared lane to grow to 1 MiB.
+const SHARED_PART_DIVISOR: u64 = 8;
+const LEAST_SHARED_LIMIT: u64 = 2 * 1024 * 1024;
 
 impl Segment {
     /// Maximum number of bytes of all rings together.
@@ -30,7 +41,12 @@ impl Segment {
 
     /// Takes `bytes` (a power of two) for a ring. Returns its offset. `None`: the limit is reached or tmpfs is full.
     pub fn take_ring(&self, bytes: u64) -> Option<u64> {
-        let offset = self.reserve_ring(bytes)?;
+        let shared = if self.ring_limit < LEAST_SHARED_LIMIT { 0 } else { self.ring_limit / SHARED_PART_DIVISOR };
+        self.take_ring_below(bytes, self.ring_limit - shared)
+    }
+
+    fn take_ring_below(&self, bytes: u64, limit: u64) -> Option<u64> {
+        let offset = self.reserve_ring(bytes, limit)?;
         if !self.allocate_ring(offset, bytes) {
             free_range(&self.header().ring_end, offset, bytes);
             return None;
@@ -38,8 +54,8 @@ impl Segment {
         Some(offset)
     }
 
-    fn reserve_ring(&self, bytes: u64) -> Option<u64> {
-        let end = layout::RINGS + self.ring_limit;
+    fn reserve_ring(&self, bytes: u64, limit: u64) -> Option<u64> {
+        let end = layout::RINGS + limit;
         let taken = self.header().ring_end.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |offset| {
             (offset + bytes <= end).then_some(offset + bytes)
         });
@@ -71,7 +87,7 @@ impl Segment {
     /// Reserves the rings of a new segment's shared lanes, and opens the first lane.
     pub fn prepare_shared_lanes(&self) {
         for index in 0..SHARED_LANES {
-            if let Some(offset) = self.reserve_ring(FIRST_RING_BYTES) {
+            if let Some(offset) = self.reserve_ring(FIRST_RING_BYTES, self.ring_limit) {
                 self.lane(index).set_first_ring(offset, FIRST_RING_BYTES);
             }
         }
@@ -97,6 +113,31 @@ impl Segment {
             lane.state.word.publish(state::SHARED);
         }
         true
+    }
+
+    /// Gives shared lane `index` a second ring of `bytes`, a power of two, or less: at most its part of the limit, rounded
+    /// up, and what there is room for. Does nothing if it has a second ring, or if another thread makes one now.
+    ///
+    /// The caller must not hold the lock of a shared lane.
+    pub fn grow_shared_lane(&self, index: usize, bytes: u64) {
+        // A signal handler may have interrupted this function, so it must not wait here.
+        let Ok(_opening) = self.opening.try_lock() else { return };
+        let producer = &self.lane(index).producer;
+        if producer.switch() != NOT_GROWN {
+            return;
+        }
+        let part = self.ring_limit / SHARED_PART_DIVISOR / SHARED_LANES as u64;
+        let sizes = std::iter::successors(Some(bytes.min(part.next_power_of_two())), |bytes| Some(bytes / 2));
+        let made = sizes
+            .take_while(|bytes| *bytes > FIRST_RING_BYTES)
+            .find_map(|bytes| self.take_ring_below(bytes, self.ring_limit).map(|offset| (offset, bytes)));
+        let Some((offset, bytes)) = made else { return };
+        while !producer.shared_lock.try_enter() {
+            std::thread::yield_now();
+        }
+        let place = WritePosition { head: producer.head.load(Ordering::Relaxed), ..WritePosition::default() };
+        place.grow(self.lane(index), offset, bytes);
+        producer.shared_lock.leave();
     }
 
     /// Takes a new lane with its first ring. `None`: no lane is left, or there is no room or memory for its ring.

@@ -23,13 +23,15 @@ use std::ops::Range;
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
 use super::constant::ConstantTexts;
+use super::json_escape::{first_escape, push_escaped};
 use super::moment::push_iso;
 use super::needs::{Need, Needs};
+use super::program_compiler::ProgramCompiler;
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::Extras;
 use super::unsupported::Unsupported;
-use super::view::ParsedRecord;
+use super::view::{ParsedRecord, RecordView};
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
@@ -208,12 +210,72 @@ impl JsonLayout {
         }
     }
 
+    /// Adds the pieces of a line without its terminator to a program, whose records have no context entries. Returns
+    /// false if a member differs between records of one site, level and logger in a way that programs do not render.
+    pub(super) fn add_to_program(
+        &self,
+        values: &AttributeValues,
+        record: &RecordView<'_>,
+        state: &mut RenderState,
+        program: &mut ProgramCompiler,
+    ) -> bool {
+        let parsed = ParsedRecord::new(record);
+        let mut key_start = Some(b'{');
+        for member in &self.members {
+            let start = program.constant.len();
+            let is_added = match &member.source {
+                MemberValue::Exception | MemberValue::Stack => continue,
+                MemberValue::Attribute(Attribute::Field(_)) => continue,
+                MemberValue::Attribute(attribute @ (Attribute::Message | Attribute::AscTime)) => {
+                    program.constant.extend_from_slice(&member.written_key);
+                    let is_text = *attribute == Attribute::Message;
+                    // The text of a time may need an escape, which its format decides.
+                    is_text
+                        && {
+                            begin_object(&mut program.constant[start..], &mut key_start);
+                            program.add_json_message(record)
+                        }
+                        && {
+                            program.constant.push(b'"');
+                            true
+                        }
+                }
+                MemberValue::Time => {
+                    program.constant.extend_from_slice(&member.written_key);
+                    begin_object(&mut program.constant[start..], &mut key_start);
+                    program.add_split_time(6, false);
+                    program.constant.extend_from_slice(b"Z\"");
+                    true
+                }
+                MemberValue::Attribute(attribute) if attribute.is_constant() => {
+                    member.push(values, &parsed, state, &mut program.constant);
+                    begin_object(&mut program.constant[start..], &mut key_start);
+                    true
+                }
+                MemberValue::Attribute(_) => false,
+            };
+            if !is_added {
+                return false;
+            }
+        }
+        program.constant.push(b'}');
+        // An object without members is left to the general way.
+        key_start.is_none()
+    }
+
     fn shows_field(&self, name: &str) -> bool {
         self.members.iter().any(|member| {
             let by_attribute =
                 matches!(&member.source, MemberValue::Attribute(Attribute::Field(field)) if **field == *name);
             by_attribute || *member.key == *name
         })
+    }
+}
+
+/// Each member begins with a comma; that of the first one becomes the opening brace.
+fn begin_object(member: &mut [u8], opening: &mut Option<u8>) {
+    if let (Some(first), true) = (member.first_mut(), opening.is_some()) {
+        *first = opening.take().unwrap_or(*first);
     }
 }
 
@@ -316,50 +378,6 @@ pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     push_escaped(out, text);
     out.push(b'"');
-}
-
-const fn needs_escape(byte: u8) -> bool {
-    byte < 0x20 || byte == b'"' || byte == b'\\'
-}
-
-/// Index of the first byte that needs an escape; checks eight bytes at a time.
-#[inline]
-fn first_escape(text: &[u8]) -> Option<usize> {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    const TOPS: u64 = 0x8080_8080_8080_8080;
-    // Sets the top bit of each byte below `bound`. A borrow can set further top bits, but only after such a byte.
-    let below = |word: u64, bound: u64| word.wrapping_sub(ONES * bound) & !word & TOPS;
-    let mut chunks = text.chunks_exact(8);
-    let clean = chunks.by_ref().take_while(|chunk| {
-        let word = u64::from_le_bytes((*chunk).try_into().expect("eight bytes"));
-        let quotes = below(word ^ (ONES * u64::from(b'"')), 1);
-        let slashes = below(word ^ (ONES * u64::from(b'\\')), 1);
-        below(word, 0x20) | quotes | slashes == 0
-    });
-    let start = 8 * clean.count();
-    text[start..].iter().position(|byte| needs_escape(*byte)).map(|at| start + at)
-}
-
-fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
-    while let Some(at) = first_escape(text) {
-        out.extend_from_slice(&text[..at]);
-        match text[at] {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            0x08 => out.extend_from_slice(b"\\b"),
-            0x0c => out.extend_from_slice(b"\\f"),
-            byte => {
-                const HEX: &[u8; 16] = b"0123456789abcdef";
-                out.extend_from_slice(b"\\u00");
-                out.extend_from_slice(&[HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
-            }
-        }
-        text = &text[at + 1..];
-    }
-    out.extend_from_slice(text);
 }
 
 /// Escapes the text from `start` on; copies nothing when no byte needs an escape.

@@ -20,12 +20,13 @@ use super::json_text;
 use super::malformed::Malformed;
 use super::moment::SecondCache;
 use super::needs::{Need, Needs};
+use super::program_compiler::ProgramCompiler;
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::{ControlRule, FormatSpec};
 use super::time::{Pattern, unknown_directive};
 use super::unsupported::Unsupported;
-use super::view::ParsedRecord;
+use super::view::{ParsedRecord, RecordView};
 use crate::record::Value;
 
 /// The time of `{time}`.
@@ -150,19 +151,8 @@ impl LinePattern {
             if !record.has_room_for(out.len() - start) {
                 break;
             }
-            let at = out.len();
-            if self.push_part(part, values, record, state, out).is_err() {
+            if self.push_padded_part(part, padding.as_ref(), values, control, record, state, out).is_err() {
                 result = Err(RenderError::Malformed);
-            }
-            if control == ControlRule::Escape && !matches!(part, PatternPart::Literal(_)) {
-                control::escape_from(at, LineEndRule::Escape, out);
-            }
-            if let Some(padding) = padding {
-                state.scratch.clear();
-                state.scratch.extend_from_slice(&out[at..]);
-                out.truncate(at);
-                // `compile` accepted only specs that show every text.
-                let _ = padding.render(Value::Str(&String::from_utf8_lossy(&state.scratch)), out);
             }
         }
         let end = out.len();
@@ -171,6 +161,78 @@ impl LinePattern {
             control::escape_from(end, LineEndRule::Keep, out);
         }
         result
+    }
+
+    /// Adds the pieces of a line without its terminator to a program, whose records have no context entries. Returns
+    /// false if the pattern has a part that programs do not render.
+    pub(super) fn add_to_program(
+        &self,
+        values: &AttributeValues,
+        record: &RecordView<'_>,
+        state: &mut RenderState,
+        program: &mut ProgramCompiler,
+    ) -> bool {
+        let parsed = ParsedRecord::new(record);
+        self.parts.iter().all(|(part, padding)| match part {
+            PatternPart::Message => padding.is_none() && program.add_message(record),
+            PatternPart::Time => {
+                let time = self.time.as_ref();
+                program
+                    .add_split_time(time.map_or(0, |time| time.digits), time.is_some_and(|time| time.after.is_some()));
+                true
+            }
+            part => {
+                let padding = padding.as_ref();
+                // A line with control characters is rendered again, with escapes.
+                let keep = ControlRule::Keep;
+                self.push_padded_part(part, padding, values, keep, &parsed, state, &mut program.constant).is_ok()
+            }
+        })
+    }
+
+    /// The second of a time and its fraction, in the digits that the pattern shows. `None`: the pattern shows no time.
+    #[inline]
+    pub(super) fn second_and_fraction(&self, time_ns: i64) -> Option<(i64, u32)> {
+        let time = self.time.as_ref()?;
+        let divisor = match time.digits {
+            3 => 1_000_000,
+            6 => 1_000,
+            _ => 1,
+        };
+        Some((time_ns.div_euclid(NANOS), (time_ns.rem_euclid(NANOS) / divisor) as u32))
+    }
+
+    /// Appends the texts of a second, before and after its fraction.
+    pub(super) fn push_second(&self, second: i64, before: &mut Vec<u8>, after: &mut Vec<u8>) {
+        if let Some(time) = &self.time {
+            time.before.push(second, before);
+            time.after.iter().for_each(|pattern| pattern.push(second, after));
+        }
+    }
+
+    fn push_padded_part(
+        &self,
+        part: &PatternPart,
+        padding: Option<&BraceSpec>,
+        values: &AttributeValues,
+        control: ControlRule,
+        record: &ParsedRecord<'_>,
+        state: &mut RenderState,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Malformed> {
+        let at = out.len();
+        let pushed = self.push_part(part, values, record, state, out);
+        if control == ControlRule::Escape && !matches!(part, PatternPart::Literal(_)) {
+            control::escape_from(at, LineEndRule::Escape, out);
+        }
+        if let Some(padding) = padding {
+            state.scratch.clear();
+            state.scratch.extend_from_slice(&out[at..]);
+            out.truncate(at);
+            // `compile` accepted only specs that show every text.
+            let _ = padding.render(Value::Str(&String::from_utf8_lossy(&state.scratch)), out);
+        }
+        pushed
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::float::scaled_half_even;
+use super::json_escape::first_escape;
 use super::raw_line::{PaddedText, RawLine};
 use crate::record::tag;
 
@@ -47,6 +48,8 @@ pub(super) enum LinePiece {
     Argument(ArgumentForm),
     /// The message that the record contains.
     Message,
+    /// The fraction of the second, with this number of digits.
+    Fraction(usize),
 }
 
 /// A part of the text around the time.
@@ -54,6 +57,8 @@ pub(super) enum LinePiece {
 pub(super) enum TimedPart {
     Constant(Vec<u8>),
     Time,
+    /// The part of the time after the fraction of the second.
+    AfterFraction,
 }
 
 /// The pieces of the lines of one site, level and logger.
@@ -73,6 +78,8 @@ pub(super) struct LineProgram {
     pub(super) times: usize,
     /// Number of the time whose text the pieces have. `u64::MAX`: they have none yet.
     pub(super) joined: u64,
+    /// Whether texts of records are inside JSON strings. A text that needs an escape is not rendered by the program.
+    pub(super) is_json: bool,
     pub(super) misses: u8,
 }
 
@@ -88,6 +95,8 @@ pub(super) struct ProgramCache {
 pub(super) struct KeptTime {
     pub(super) valid: Range<i64>,
     pub(super) text: Vec<u8>,
+    /// The text after the fraction of the second. Empty if the time has no fraction.
+    pub(super) after: Vec<u8>,
     /// Changes with the text. 0: there was no text yet.
     pub(super) number: u64,
 }
@@ -95,9 +104,10 @@ pub(super) struct KeptTime {
 impl KeptTime {
     /// Replaces the text with the one that `make` appends.
     #[cold]
-    pub(super) fn set(&mut self, make: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn set(&mut self, make: impl FnOnce(&mut Vec<u8>, &mut Vec<u8>)) {
         self.text.clear();
-        make(&mut self.text);
+        self.after.clear();
+        make(&mut self.text, &mut self.after);
         self.number += 1;
     }
 }
@@ -110,7 +120,7 @@ impl ProgramCache {
 
     /// Bytes of memory that the text of the time takes.
     pub(super) fn bytes(&self) -> usize {
-        self.time.text.capacity()
+        self.time.text.capacity() + self.time.after.capacity()
     }
 }
 
@@ -125,6 +135,7 @@ impl LineProgram {
                         text.extend_from_slice(match part {
                             TimedPart::Constant(constant) => constant,
                             TimedPart::Time => &time.text,
+                            TimedPart::AfterFraction => &time.after,
                         });
                     }
                 });
@@ -136,12 +147,12 @@ impl LineProgram {
     /// Appends the line of a record with these values. Returns false if the values are not those that the program
     /// renders; nothing is written then.
     #[inline]
-    pub(super) fn run(&mut self, time: &KeptTime, values: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn run(&mut self, time: &KeptTime, fraction: u32, values: &[u8], out: &mut Vec<u8>) -> bool {
         if self.times > 0 && self.joined != time.number {
             self.join(time);
         }
         // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
-        let mut line = RawLine::new(out, self.bytes + self.times * time.text.len() + values.len());
+        let mut line = RawLine::new(out, self.bytes + self.times * (time.text.len() + time.after.len()) + values.len());
         let mut rest = values;
         for piece in &self.pieces {
             // SAFETY: the room is the sum of the most bytes of all pieces. A number has `raw_line::NUMBER_BYTES` of it.
@@ -152,8 +163,12 @@ impl LineProgram {
                         continue;
                     }
                     LinePiece::Argument(ArgumentForm::Fixed(decimals)) => push_fixed(&mut line, &mut rest, *decimals),
-                    LinePiece::Argument(form) => push_plain(&mut line, &mut rest, *form),
-                    LinePiece::Message => push_text(&mut line, &mut rest, tag::MESSAGE),
+                    LinePiece::Argument(form) => push_plain(&mut line, &mut rest, *form, self.is_json),
+                    LinePiece::Message => push_text(&mut line, &mut rest, tag::MESSAGE, self.is_json),
+                    LinePiece::Fraction(digits) => {
+                        line.digits(fraction, *digits);
+                        continue;
+                    }
                 }
             };
             if written.is_none() {
@@ -187,7 +202,7 @@ unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) 
 ///
 /// The line has room for the values and for a number.
 #[inline]
-unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm) -> Option<()> {
+unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm, is_json: bool) -> Option<()> {
     if *rest.first()? == tag::INT {
         let number = i64::from_ne_bytes(take_word(rest, tag::INT)?);
         // SAFETY: the caller guarantees the room.
@@ -198,14 +213,14 @@ unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentFor
         return None;
     }
     // SAFETY: the caller guarantees the room.
-    unsafe { push_text(line, rest, tag::STR) }
+    unsafe { push_text(line, rest, tag::STR, is_json) }
 }
 
 /// # Safety
 ///
 /// The line has room for the values.
 #[inline]
-unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8) -> Option<()> {
+unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8, is_json: bool) -> Option<()> {
     let ([first, len @ ..], text) = rest.split_first_chunk::<5>()?;
     let len = u32::from_ne_bytes(*len) as usize;
     if *first != tag || len > text.len() {
@@ -214,6 +229,9 @@ unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8) -> Option
     let (own, after) = text.split_at(len);
     if !is_short_ascii(text, len) {
         std::str::from_utf8(own).ok()?;
+    }
+    if is_json && first_escape(own).is_some() {
+        return None;
     }
     *rest = after;
     // SAFETY: `text` has `len` bytes, and the caller guarantees the room.

@@ -101,9 +101,9 @@ impl SecondCache {
     }
 }
 
-/// Appends `datetime.fromtimestamp(created, utc)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+/// The second and the microseconds of `datetime.fromtimestamp(created, utc)`.
 #[inline(always)]
-pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
+pub(super) fn iso_parts(created: f64) -> (i64, u32) {
     // Rounds as CPython's `_PyTime_DoubleToDenominator`, without `trunc` and `round_ties_even`: both are function
     // calls, because the build assumes no processor instructions for them.
     let mut whole = created as i64;
@@ -115,9 +115,15 @@ pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>)
         micros += 1_000_000;
         whole -= 1;
     }
+    (whole, micros as u32)
+}
+
+/// Appends `datetime.fromtimestamp(created, utc)` as `YYYY-MM-DDTHH:MM:SS.ffffffZ`.
+#[inline(always)]
+pub(super) fn push_iso(created: f64, cache: &mut SecondCache, out: &mut Vec<u8>) {
+    let (whole, mut left) = iso_parts(created);
     out.extend_from_slice(cache.text(whole, |text| push_civil(whole, text)));
     let mut digits = *b"000000Z";
-    let mut left = micros as u32;
     for digit in digits[..6].iter_mut().rev() {
         *digit += (left % 10) as u8;
         left /= 10;
@@ -159,7 +165,7 @@ fn round_ties_even(number: f64) -> i64 {
 /// digits.
 ///
 /// The date is computed by `civil_from_days` of Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-fn push_civil(second: i64, out: &mut Vec<u8>) {
+pub(super) fn push_civil(second: i64, out: &mut Vec<u8>) {
     let days = second.div_euclid(86_400) + 719_468;
     let of_day = second.rem_euclid(86_400);
     let era = days.div_euclid(146_097);

@@ -165,6 +165,27 @@ impl<'a> RawLine<'a> {
         }
     }
 
+    /// Writes a number with leading zeros, as `count` digits, at most nine.
+    ///
+    /// # Safety
+    ///
+    /// The room has [`NUMBER_BYTES`] bytes left, and `value` is below `10^count`.
+    #[inline]
+    pub(super) unsafe fn digits(&mut self, mut value: u32, count: usize) {
+        // SAFETY: the caller guarantees the room, and all digits are inside `count` bytes.
+        unsafe {
+            let mut before = DigitsBefore(self.at.add(count));
+            for _ in 0..count / 2 {
+                before.pair(u64::from(value % 100));
+                value /= 100;
+            }
+            if count % 2 == 1 {
+                before.byte(b'0' + (value % 10) as u8);
+            }
+            self.advance(count);
+        }
+    }
+
     /// Makes the pieces part of the vector.
     #[inline]
     pub(super) fn finish(self) {

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use logspool_record::tag;
 
+use super::registry::key_suffix;
+
 /// Writes tagged values to reserved bytes of the queue. Only [`CallSite`](super::CallSite) makes one, with room for
 /// exactly the bytes that the values have announced.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl ValueWriter {
 /// Any other value is wrapped by [`display`] or [`debug`], which make its text in the call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be copied into the queue as it is",
-    label = "wrap it: `logspool::display(&value)` or `logspool::debug(&value)`"
+    label = "wrap it: `logspool::front::display(&value)` or `logspool::front::debug(&value)`"
 )]
 pub trait Argument {
     /// Number of bytes that [`Self::write`] writes.
@@ -80,6 +82,13 @@ pub trait Argument {
 
     /// Writes the value.
     fn write(&self, to: &mut ValueWriter);
+
+    /// Whether only the caller can make the text of a placeholder with a type, such as `{:x}` or `{:#?}`. The queue keeps
+    /// neither the size of a negative integer nor more than the text of a wrapped value.
+    #[inline(always)]
+    fn needs_caller(&self) -> bool {
+        false
+    }
 }
 
 /// All arguments of a call: pairs of one argument and the following ones, `()` at the end.
@@ -89,6 +98,9 @@ pub trait Arguments {
 
     /// Writes the values in their order.
     fn write(&self, to: &mut ValueWriter);
+
+    /// Whether one of them needs the caller, see [`Argument::needs_caller`].
+    fn need_caller(&self) -> bool;
 }
 
 impl Arguments for () {
@@ -99,6 +111,11 @@ impl Arguments for () {
 
     #[inline(always)]
     fn write(&self, _: &mut ValueWriter) {}
+
+    #[inline(always)]
+    fn need_caller(&self) -> bool {
+        false
+    }
 }
 
 impl<A: Argument, B: Arguments> Arguments for (A, B) {
@@ -112,6 +129,11 @@ impl<A: Argument, B: Arguments> Arguments for (A, B) {
         self.0.write(to);
         self.1.write(to);
     }
+
+    #[inline(always)]
+    fn need_caller(&self) -> bool {
+        self.0.needs_caller() || self.1.need_caller()
+    }
 }
 
 impl<A: Arguments> Arguments for &A {
@@ -124,6 +146,11 @@ impl<A: Arguments> Arguments for &A {
     fn write(&self, to: &mut ValueWriter) {
         (**self).write(to);
     }
+
+    #[inline(always)]
+    fn need_caller(&self) -> bool {
+        (**self).need_caller()
+    }
 }
 
 /// A key with its value, as one of the [`Arguments`] of a call.
@@ -133,12 +160,15 @@ pub struct Keyed<'a, A>(pub &'a str, pub A);
 impl<A: Argument> Argument for Keyed<'_, A> {
     #[inline(always)]
     fn bytes(&self) -> usize {
-        5 + self.0.len() + self.1.bytes()
+        5 + self.0.len() + key_suffix(self.0).len() + self.1.bytes()
     }
 
     #[inline(always)]
     fn write(&self, to: &mut ValueWriter) {
-        to.tagged_bytes(tag::FIELD, self.0.as_bytes());
+        let suffix = key_suffix(self.0);
+        to.tagged(tag::FIELD, ((self.0.len() + suffix.len()) as u32).to_ne_bytes());
+        to.put(self.0.as_bytes());
+        to.put(suffix.as_bytes());
         self.1.write(to);
     }
 }
@@ -170,7 +200,7 @@ impl Argument for Encoded {
 
 /// Values of a fixed size: their tag, and their bytes.
 macro_rules! fixed {
-    ($($type:ty as $wide:ty, $tag:ident;)+) => {
+    ($($type:ty as $wide:ty, $tag:ident $(, |$value:ident| $needs:expr)?;)+) => {
         $(impl Argument for $type {
             #[inline(always)]
             fn bytes(&self) -> usize {
@@ -181,15 +211,21 @@ macro_rules! fixed {
             fn write(&self, to: &mut ValueWriter) {
                 to.tagged(tag::$tag, <$wide>::from(*self).to_ne_bytes());
             }
+
+            $(#[inline(always)]
+            fn needs_caller(&self) -> bool {
+                let $value = *self;
+                $needs
+            })?
         })+
     };
 }
 
 fixed! {
-    i8 as i64, INT;
-    i16 as i64, INT;
-    i32 as i64, INT;
-    i64 as i64, INT;
+    i8 as i64, INT, |value| value < 0;
+    i16 as i64, INT, |value| value < 0;
+    i32 as i64, INT, |value| value < 0;
+    i64 as i64, INT, |value| value < 0;
     u8 as i64, INT;
     u16 as i64, INT;
     u32 as i64, INT;
@@ -232,6 +268,11 @@ impl Argument for isize {
     #[inline(always)]
     fn write(&self, to: &mut ValueWriter) {
         (*self as i64).write(to);
+    }
+
+    #[inline(always)]
+    fn needs_caller(&self) -> bool {
+        *self < 0
     }
 }
 
@@ -277,7 +318,7 @@ impl Decimal {
 }
 
 macro_rules! wide {
-    ($type:ty, |$value:ident| $decimal:expr) => {
+    ($type:ty, |$value:ident| $decimal:expr, $needs:expr) => {
         impl Argument for $type {
             fn bytes(&self) -> usize {
                 let $value = *self;
@@ -291,12 +332,17 @@ macro_rules! wide {
                     Err(_) => to.tagged_bytes(tag::BIG_INT, $decimal.bytes()),
                 }
             }
+
+            fn needs_caller(&self) -> bool {
+                let $value = *self;
+                $needs
+            }
         }
     };
 }
 
-wide!(i128, |value| Decimal::of(value.unsigned_abs(), value < 0));
-wide!(u128, |value| Decimal::of(value, false));
+wide!(i128, |value| Decimal::of(value.unsigned_abs(), value < 0), value < 0);
+wide!(u128, |value| Decimal::of(value, false), i128::try_from(value).is_err());
 
 impl Argument for str {
     #[inline(always)]
@@ -335,6 +381,11 @@ macro_rules! as_inner {
             fn write(&self, to: &mut ValueWriter) {
                 Argument::write(&**self, to);
             }
+
+            #[inline(always)]
+            fn needs_caller(&self) -> bool {
+                Argument::needs_caller(&**self)
+            }
         })+
     };
 }
@@ -350,21 +401,27 @@ as_inner! {
 }
 
 /// A value whose text the caller makes with `{}`. See [`display`].
-#[derive(Debug, Clone)]
-pub struct Display(String);
+#[derive(Clone)]
+pub struct Display {
+    text: String,
+}
 
 /// A value whose text the caller makes with `{:?}`. See [`debug`].
-#[derive(Debug, Clone)]
-pub struct Debug(String);
+#[derive(Clone)]
+pub struct Debug<T> {
+    value: T,
+    text: String,
+}
 
 /// Makes the text of a value in the call, as `{}` does, for a type that cannot be copied into the queue.
 pub fn display(value: impl std::fmt::Display) -> Display {
-    Display(text(format_args!("{value}")))
+    Display { text: text(format_args!("{value}")) }
 }
 
-/// Makes the text of a value in the call, as `{:?}` does, for a type that cannot be copied into the queue.
-pub fn debug(value: impl std::fmt::Debug) -> Debug {
-    Debug(text(format_args!("{value:?}")))
+/// Makes the text of a value in the call, as `{:?}` does, for a type that cannot be copied into the queue. A placeholder
+/// with a type of its own, such as `{:#?}`, shows what it shows for the value.
+pub fn debug<T: std::fmt::Debug>(value: T) -> Debug<T> {
+    Debug { text: text(format_args!("{value:?}")), value }
 }
 
 /// The text of a value. An implementation that reports an error shows what it has written until then.
@@ -375,27 +432,47 @@ fn text(value: std::fmt::Arguments<'_>) -> String {
 }
 
 macro_rules! made_text {
-    ($($type:ty)+) => {
-        $(impl Argument for $type {
+    ($([$($generics:tt)*] $type:ty, $text:ident;)+) => {
+        $(impl<$($generics)*> Argument for $type {
             fn bytes(&self) -> usize {
-                5 + self.0.len()
+                5 + self.$text.len()
             }
 
             fn write(&self, to: &mut ValueWriter) {
-                to.tagged_bytes(tag::STR, self.0.as_bytes());
+                to.tagged_bytes(tag::STR, self.$text.as_bytes());
+            }
+
+            #[inline(always)]
+            fn needs_caller(&self) -> bool {
+                true
             }
         }
 
         // The macros let the compiler check the text and its arguments with `format_args!`.
-        impl std::fmt::Display for $type {
+        impl<$($generics)*> std::fmt::Display for $type {
             fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                formatter.pad(&self.0)
+                formatter.pad(&self.$text)
             }
         })+
     };
 }
 
-made_text!(Display Debug);
+made_text! {
+    [] Display, text;
+    [T: std::fmt::Debug] Debug<T>, text;
+}
+
+impl std::fmt::Debug for Display {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.pad(&self.text)
+    }
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Debug<T> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.value.fmt(formatter)
+    }
+}
 
 #[cfg(test)]
 mod tests {

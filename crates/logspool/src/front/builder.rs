@@ -156,13 +156,16 @@ impl Builder {
         let paths: Vec<PathBuf> = self.outputs.iter().filter_map(|output| Some(output.path()?.to_owned())).collect();
         // Files of an earlier process must never make a start fail: `logspool recover` lists what is left.
         let _ = pipeline::recover_targets(&paths);
-        let settings = Settings { outputs: self.outputs, format: self.format, target_levels: self.target_levels };
+        let settings = Settings::new(self.outputs, self.format, self.target_levels);
         registry::open_outputs(&settings).map_err(StartError::Output)?;
         if !registry::set(settings) {
             return Err(StartError::AlreadyStarted);
         }
         pipeline::handle_process_events(true, crash_signals);
         registry::set_min_level(self.level as u16);
+        // `tracing` remembers which call sites are wanted; so far none was.
+        #[cfg(feature = "tracing")]
+        tracing_core::callsite::rebuild_interest_cache();
         Ok(())
     }
 }

@@ -50,8 +50,11 @@ macro_rules! error {
 /// Logs at a level that is known when the program is compiled. See [`info!`](crate::info).
 #[macro_export]
 macro_rules! record {
-    ($level:expr, target: $target:expr, $($call:tt)+) => { $crate::__call!($level, $target, [] $($call)+) };
-    ($level:expr, $($call:tt)+) => { $crate::__call!($level, ::std::module_path!(), [] $($call)+) };
+    ($level:expr, target: $target:literal, $($call:tt)+) => {
+        $crate::__call!($level, (fixed $target), [] $($call)+)
+    };
+    ($level:expr, target: $target:expr, $($call:tt)+) => { $crate::__call!($level, (found $target), [] $($call)+) };
+    ($level:expr, $($call:tt)+) => { $crate::__call!($level, (fixed ::std::module_path!()), [] $($call)+) };
 }
 
 /// Takes the keys of a call apart, then its text. The forms of keys are those of the crate `log`.
@@ -59,44 +62,44 @@ macro_rules! record {
 #[macro_export]
 macro_rules! __call {
     // The keys with a value, which `,` or `;` ends. Each becomes `(name, value)`.
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt = $value:expr, $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt = $value:expr, $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
     };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt = $value:expr; $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt = $value:expr; $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
     };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :? = $value:expr, $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :? = $value:expr, $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
     };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :? = $value:expr; $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :? = $value:expr; $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
     };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :% = $value:expr, $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :% = $value:expr, $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
     };
-    ($level:expr, $target:expr, [$($keys:tt)*] $key:tt :% = $value:expr; $($call:tt)+) => {
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :% = $value:expr; $($call:tt)+) => {
         $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
     };
     // The names of variables, as `user` and `user:?`.
-    ($level:expr, $target:expr, $keys:tt $key:ident, $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident, $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key = $key, $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $key:ident; $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident; $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key = $key; $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $key:ident :? , $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident :? , $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key :? = $key, $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $key:ident :? ; $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident :? ; $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key :? = $key; $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $key:ident :% , $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident :% , $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key :% = $key, $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $key:ident :% ; $($call:tt)+) => {
+    ($level:expr, $target:tt, $keys:tt $key:ident :% ; $($call:tt)+) => {
         $crate::__call!($level, $target, $keys $key :% = $key; $($call)+)
     };
-    ($level:expr, $target:expr, $keys:tt $text:expr $(, $($arguments:tt)*)?) => {
+    ($level:expr, $target:tt, $keys:tt $text:expr $(, $($arguments:tt)*)?) => {
         $crate::__send!($level, $target, $keys, $text, ($($($arguments)*)?))
     };
 }
@@ -117,17 +120,19 @@ macro_rules! __key {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __send {
-    ($level:expr, $target:expr, [$(($key:expr, $value:expr))*], $text:expr, ($($arguments:tt)*)) => {{
+    ($level:expr, $target:tt, [$(($key:expr, $value:expr))*], $text:expr, ($($arguments:tt)*)) => {{
         static __LOGSPOOL_SITE: $crate::front::CallSite = $crate::front::CallSite::new(
             $level,
-            $target,
+            $crate::__fixed_target!($target),
             (::std::file!(), ::std::line!(), ""),
             $text,
         );
         const __LOGSPOOL_NAMES: &[&str] = $crate::__names!([] $($arguments)*);
+        const __LOGSPOOL_HAS_TYPES: bool = $crate::front::template::has_types($text);
         const __LOGSPOOL_IS_TEXT_OF_CALLER: bool = $crate::front::template::has_names(__LOGSPOOL_NAMES)
+            || $crate::front::template::has_addresses($text)
             || $crate::front::template::has_captures($text, __LOGSPOOL_NAMES);
-        if let ::std::option::Option::Some(call) = __LOGSPOOL_SITE.begin() {
+        if let ::std::option::Option::Some(call) = $crate::__begin!(__LOGSPOOL_SITE, $target) {
             let fields = &$crate::__pairs!($(($crate::front::Keyed($key, &$value)))*);
             if __LOGSPOOL_IS_TEXT_OF_CALLER {
                 call.send_text(fields, ::std::format_args!($text, $($arguments)*));
@@ -136,6 +141,29 @@ macro_rules! __send {
             }
         }
     }};
+}
+
+/// The target of a call site, or "" if each call brings one that it has found.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fixed_target {
+    ((fixed $target:expr)) => {
+        $target
+    };
+    ((found $target:expr)) => {
+        ""
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __begin {
+    ($site:ident, (fixed $target:expr)) => {
+        $site.begin()
+    };
+    ($site:ident, (found $target:expr)) => {
+        $site.begin_for(&$target)
+    };
 }
 
 /// The names of the arguments; "" for an argument without a name.
@@ -167,7 +195,12 @@ macro_rules! __deferred {
     ($call:ident, $fields:ident, $text:expr, [$($values:ident)*]) => {{
         // The closure is never called. It lets the compiler check text and arguments.
         let _ = || ::std::format!($text, $(*$values),*);
-        $call.send($fields, &$crate::__pairs!($($values)*));
+        let values = &$crate::__pairs!($($values)*);
+        if __LOGSPOOL_HAS_TYPES && $crate::front::Arguments::need_caller(values) {
+            $call.send_text($fields, ::std::format_args!($text, $(*$values),*));
+        } else {
+            $call.send($fields, values);
+        }
     }};
     // A call with named arguments makes its text, so this code does not run for it.
     ($call:ident, $fields:ident, $text:expr, [$($values:ident)*] $name:ident = $value:expr $(, $($rest:tt)*)?) => {{

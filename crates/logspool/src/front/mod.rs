@@ -23,7 +23,6 @@ mod level;
 pub mod log_front;
 mod macros;
 mod output;
-#[cfg(any(feature = "log", feature = "tracing"))]
 mod places;
 mod registry;
 mod site;

@@ -1,8 +1,9 @@
-//! The ids of places that the macros of other crates name at each call, without a `static` of ours.
+//! The ids of places that the macros of other crates name at each call, without a `static` of ours, and the routes of
+//! targets that are found when the program runs.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::{BuildHasherDefault, Hash, Hasher};
 
 use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_sys::fork_safe_lock::PerProcess;
@@ -37,7 +38,8 @@ struct Places {
     count: usize,
 }
 
-/// Mixes the bits of a hash that is the key of a map. Nobody can choose the keys: they are addresses.
+/// Mixes the bits of a hash that is the key of a map. Nobody can choose the keys: they are addresses, or hashes of
+/// targets.
 #[derive(Default)]
 struct MixHasher(u64);
 
@@ -120,6 +122,12 @@ impl Places {
         if self.count >= MAX_OF_PROCESS && self.epoch == pipeline::id_epoch() {
             return registry::define(None, key.target, key.level as u16);
         }
+        if key.file.is_empty() {
+            // Only the target is asked for.
+            let ids = registry::define(None, key.target, key.level as u16);
+            self.insert(key, ids);
+            return ids;
+        }
         let site = SiteDefinition {
             file: key.file.to_owned(),
             line: key.line,
@@ -134,6 +142,11 @@ impl Places {
 }
 
 fn hash(key: &PlaceKey<'_>) -> u64 {
+    if key.file.is_empty() {
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.target.hash(&mut hasher);
+        return hasher.finish();
+    }
     // The line and the address of the file's name tell most places apart.
     (key.file.as_ptr() as u64) ^ u64::from(key.line).rotate_left(40)
 }

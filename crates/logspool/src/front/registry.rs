@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use logspool_lanes::segment::layout::MAX_ROUTES;
 use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
-use logspool_record::format::{Format, FormatSpec, Need};
+use logspool_record::format::{Extras, Format, FormatSpec, Layout, Need};
 use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::output::Output;
@@ -24,8 +24,12 @@ pub(super) struct Settings {
     pub(super) format: FormatSpec,
     /// Prefixes of targets, each with the lowest level of its records.
     pub(super) target_levels: Vec<(String, u16)>,
+    /// Names of the members of JSON outputs that append the keys of a record.
+    members: Vec<String>,
 }
 
+/// Whether a JSON output appends the keys of a record.
+static HAS_MEMBERS: AtomicBool = AtomicBool::new(false);
 /// Whether a format shows the thread.
 static SHOWS_THREAD: AtomicBool = AtomicBool::new(false);
 
@@ -97,15 +101,32 @@ pub(super) fn shows_thread() -> bool {
 
 /// Stores the settings. `false`: the program has started logging before.
 pub(super) fn set(settings: Settings) -> bool {
-    let shows_thread = settings.shows_thread();
+    let (shows_thread, has_members) = (settings.shows_thread(), !settings.members.is_empty());
     let is_first = SETTINGS.set(settings).is_ok();
     if is_first {
         SHOWS_THREAD.store(shows_thread, Ordering::Relaxed);
+        HAS_MEMBERS.store(has_members, Ordering::Relaxed);
     }
     is_first
 }
 
 impl Settings {
+    pub(super) fn new(outputs: Vec<Output>, format: FormatSpec, target_levels: Vec<(String, u16)>) -> Self {
+        let mut settings = Self { outputs, format, target_levels, members: Vec::new() };
+        let members = |output| match &settings.format_of(output).layout {
+            Layout::Json { fields, extras: Extras::Append } => {
+                // A member that shows a key of the record is no reason for another name.
+                let shown = Format::compile(settings.format_of(output)).map(|format| format.needs().fields().to_vec());
+                let shown = shown.unwrap_or_default();
+                let hides = |(_, source): &&(String, String)| !shown.iter().any(|name| **name == **source);
+                fields.iter().filter(hides).map(|(key, _)| key.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
+        settings.members = settings.outputs.iter().flat_map(members).collect();
+        settings
+    }
+
     /// Whether the records of this level of a target are wanted.
     fn accepts(&self, target: &str, level: u16) -> bool {
         let is_prefix =
@@ -180,6 +201,23 @@ impl Defined {
         self.routes.insert(target.to_owned(), route);
         route
     }
+}
+
+/// Whether the levels of the program's targets accept a record.
+#[cfg(feature = "tracing")]
+pub(super) fn accepts(target: &str, level: u16) -> bool {
+    SETTINGS.get().is_some_and(|settings| settings.accepts(target, level))
+}
+
+/// What follows the name of a key in a record: `_` if a JSON output has a member of that name, which would hide it.
+#[inline]
+pub(super) fn key_suffix(key: &str) -> &'static str {
+    if HAS_MEMBERS.load(Ordering::Relaxed) && is_member(key) { "_" } else { "" }
+}
+
+#[cold]
+fn is_member(key: &str) -> bool {
+    SETTINGS.get().is_some_and(|settings| settings.members.iter().any(|member| member == key))
 }
 
 /// Opens all outputs now.

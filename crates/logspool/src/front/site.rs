@@ -13,6 +13,7 @@ use logspool_sys::published::Published;
 
 use super::Level;
 use super::argument::{Arguments, Encoded, ValueWriter};
+use super::places::PlaceKey;
 use super::registry::{self, SiteIds};
 use crate::pipeline::{self, Push, Refusal, Room, Waiter};
 
@@ -41,7 +42,7 @@ pub struct Call<'a> {
 
 /// Begins a call at a place. `None`: its record is not wanted, or refused and counted.
 #[cfg(any(feature = "log", feature = "tracing"))]
-pub(super) fn begin_at(key: &super::places::PlaceKey<'_>) -> Option<Call<'static>> {
+pub(super) fn begin_at(key: &PlaceKey<'_>) -> Option<Call<'static>> {
     let ids = super::places::find(key);
     Some(Call { site: None, level: key.level, ids, route: ids.route.id(key.level as u16)? })
 }
@@ -65,6 +66,16 @@ impl CallSite {
         }
         let ids = self.ids();
         Some(Call { site: Some(self), level: self.level, ids, route: ids.route.id(self.level as u16)? })
+    }
+
+    /// Begins a call with a target that is found when the program runs. `None` as for [`Self::begin`].
+    pub fn begin_for(&self, target: &str) -> Option<Call<'_>> {
+        if (self.level as u16) < registry::min_level() {
+            return None;
+        }
+        let ids = self.ids();
+        let found = super::places::find(&PlaceKey { level: self.level, target, file: "", line: 0, function: "" });
+        Some(Call { site: Some(self), level: self.level, ids, route: found.route.id(self.level as u16)? })
     }
 
     #[inline]

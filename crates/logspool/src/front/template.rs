@@ -85,6 +85,49 @@ const fn is_same(bytes: &[u8], start: usize, end: usize, name: &[u8]) -> bool {
     true
 }
 
+/// Whether a placeholder of the text has a type, such as `{:x}` or `{:#?}`.
+pub const fn has_types(text: &str) -> bool {
+    has_type_of(text, b"?xXob")
+}
+
+/// Whether a placeholder shows an address: `{:p}`. The queue has the value of a reference and not its address.
+pub const fn has_addresses(text: &str) -> bool {
+    has_type_of(text, b"p")
+}
+
+/// Whether the type of a placeholder ends with one of `letters`. The text is valid.
+const fn has_type_of(text: &str, letters: &[u8]) -> bool {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if bytes[at] != b'{' {
+            at += 1;
+            continue;
+        }
+        at += 1;
+        if at < bytes.len() && bytes[at] == b'{' {
+            at += 1;
+            continue;
+        }
+        // The type is the last character before the closing brace that is no space.
+        let (mut has_spec, mut last) = (false, b' ');
+        while at < bytes.len() && bytes[at] != b'}' {
+            has_spec |= bytes[at] == b':';
+            last = if bytes[at] == b' ' { last } else { bytes[at] };
+            at += 1;
+        }
+        let mut index = 0;
+        while index < letters.len() {
+            if has_spec && last == letters[index] {
+                return true;
+            }
+            index += 1;
+        }
+        at += 1;
+    }
+    false
+}
+
 /// Whether any of the arguments has a name. Their names are not in a record, so the caller makes the text.
 pub const fn has_names(given: &[&str]) -> bool {
     let mut index = 0;
@@ -106,6 +149,17 @@ mod tests {
         for text in ["{name}", "a {} { name }", "{name:?}", "{:width$}", "{:.precision$}", "{0:>0width$.3}", "{ä}"] {
             assert!(has_captures(text, &["", "other"]), "{text}");
         }
+    }
+
+    #[test]
+    fn types_of_placeholders_are_found() {
+        for text in ["{:x}", "a {0:#?}", "{:04X }", "{{{:?}", "{:x?}", "{:#010b}", "{:>8o}"] {
+            assert!(has_types(text), "{text}");
+        }
+        for text in ["", "x", "{}", "{0}", "{{:x}}", "{:>8.3}", "{:e}", "{x}"] {
+            assert!(!has_types(text), "{text}");
+        }
+        assert!(has_addresses("{:p}") && has_addresses("{:#p}") && !has_addresses("{p} {:5}"));
     }
 
     #[test]

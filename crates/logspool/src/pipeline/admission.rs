@@ -3,47 +3,25 @@
 use std::cell::{Cell, UnsafeCell};
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
-use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use logspool_lanes::blob::BlobRefusal;
-use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR, wake_collector};
+use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR};
 use logspool_lanes::queue::view::{LaneView, NO_TURN, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
-use logspool_lanes::segment::layout::level_class;
 use logspool_record::{HEAD_BYTES, Head, advance};
-use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
 use logspool_sys::published::Published;
-use logspool_sys::sleep::sleep_interruptibly;
 
 use super::beginning::current;
 use super::door::wait_for_death;
 use super::late::drain_late_records;
+use super::room::{Refusal, Room, RoomWait, Waiter, refused};
 use super::settings::options;
 use super::slot::existing;
 use super::state::Pipeline;
 use crate::copies;
 use crate::durable::PendingSync;
-use crate::writer::NONE;
-
-/// Why a record was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Refusal {
-    /// The lane stayed full for as long as the record's level may wait.
-    QueueFull = 0,
-    /// The call interrupted another logging call of the same thread while that call held the lane.
-    Reentrant = 1,
-    /// No lane could be made: neither tmpfs nor heap had room.
-    NoLane = 2,
-    /// A large record had no room for its own file, or the limit for large records stayed exhausted while the record's
-    /// level may wait.
-    NoBlob = 3,
-    /// The ids were defined under another [`super::id_epoch`]: by the parent of a forked child, or before the
-    /// pipeline was replaced. Define them again.
-    StaleIds = 4,
-}
 
 /// Outcome of [`push`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,61 +37,6 @@ pub enum Push {
     NoRoom,
 }
 
-/// Outcome of [`make_room`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub enum Room {
-    /// Push again. If there is still no room, handle signals before the next wait.
-    Retry,
-    /// The record is refused and the refusal is counted. Do not try again.
-    Refused(Refusal),
-}
-
-/// The kind of thread that waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waiter {
-    /// Any thread.
-    Thread,
-    /// A thread with a running event loop. It never waits longer than 10 ms.
-    EventLoop,
-}
-
-/// A wait for room.
-#[derive(Debug, Clone, Copy)]
-struct RoomWait {
-    /// Level of the record; determines the longest wait.
-    level: u16,
-    /// Kind of thread that waits.
-    waiter: Waiter,
-    /// Reason to report if the wait ends without room.
-    reason: Refusal,
-}
-
-/// Progress of the sinks that make large records wait.
-#[derive(Debug, Clone, Copy)]
-struct SinkProgress {
-    /// Number of removed files of large records.
-    removed: u64,
-    /// Bytes accepted by the sinks that hold back the oldest batch.
-    bytes: u64,
-    /// Whether the collector, or each of these sinks, is processing a large record and is still within the time that a
-    /// healthy one needs for it.
-    is_at_large: bool,
-}
-
-impl SinkProgress {
-    /// Whether the sinks have made progress since `before`.
-    fn has_advanced_since(&self, before: &Self) -> bool {
-        self.is_at_large || self.removed != before.removed || self.bytes.abs_diff(before.bytes) >= PROGRESS_BYTES
-    }
-}
-
-/// Sinks that accept fewer bytes than this within a caller's patience count as stalled.
-///
-/// Chosen: the capacity of a pipe. A healthy disk accepts this many bytes in a tenth of a millisecond. A reader that
-/// takes a few lines a second must not keep calls waiting.
-const PROGRESS_BYTES: u64 = 64 * 1024;
-
 /// Minimum limit for the bytes of large records. A larger overflow budget raises the limit to its own size, since both
 /// serve stalled sinks.
 ///
@@ -121,46 +44,18 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 /// tracebacks. Twice the limit would leave little room for the other programs of the container.
 const MIN_BLOB_BYTES: u64 = 16 * 1024 * 1024;
 
-/// How long a record below WARNING waits while the collector runs. The time in which the collector had no processor does
-/// not count.
-const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
-/// How long such a record waits if every sink is stuck and the overflow is full, or if the collector is known not to
-/// run.
-const STANDSTILL_TIMEOUT: Duration = Duration::from_millis(1);
-/// How much longer a WARNING waits than a record of a lower level.
-const WARNING_TIMEOUT: Duration = Duration::from_millis(10);
-/// Longest wait on a thread with a running event loop.
-const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
-/// How much of a wait one turn of the collector accounts for, at most. The rest is assumed to be time in which the
-/// collector had no processor.
+/// A shared lane grows to this many times the size of a lane of one thread.
 ///
-/// Chosen: a running collector makes a turn each millisecond or more often.
-const TURN_TIME: Duration = Duration::from_micros(2500);
-/// How long one caller waits for a collector that makes no turns. After that, callers wait only [`STANDSTILL_TIMEOUT`]
-/// until the collector makes a turn again.
-///
-/// Chosen: on a busy machine a thread waits tens of milliseconds for the processor, and this must not cause refusals in
-/// a healthy burst. If the collector has really stopped, only one caller waits this long.
-const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
-/// A caller that slept this much longer than it wanted was stopped itself, so it looks for room once more before it
-/// gives up, within [`STOPPED_LIMIT`].
-///
-/// Chosen: a pause is at most half a millisecond, and a busy machine adds some milliseconds.
-const STOPPED: Duration = Duration::from_millis(20);
-const STOPPED_LIMIT: Duration = Duration::from_secs(1);
-/// Longest uninterrupted wait. After it the caller handles signals and then continues to wait.
-///
-/// Chosen: it is longer than any wait of the levels that do not block, so these levels wait in a single slice.
-const MAX_WAIT_SLICE: Duration = Duration::from_millis(400);
-/// Numeric value of WARNING in Python's logging.
-const WARNING: u16 = 30;
-
+/// Chosen: the shared lanes then have room for a few records of each of a thousand threads, in 7 MiB.
+const SHARED_GROWTH: u64 = 4;
 thread_local! {
     /// This thread's producer in [`PLACE`], or null. The variable has no destructor, so reading it is one load.
     static PUSHER: Cell<*mut Pusher> = const { Cell::new(std::ptr::null_mut()) };
     /// Where the producer is. Headers of other languages keep its address, so it stays in place as long as the thread
     /// lives: it has no destructor.
     static PLACE: UnsafeCell<MaybeUninit<Pusher>> = const { UnsafeCell::new(MaybeUninit::uninit()) };
+    /// Set while this thread's producer gets another lane. A signal handler that finds it set cannot log.
+    static CHANGING: Cell<bool> = const { Cell::new(false) };
     /// Its destructor returns the lane when the thread ends.
     static OWNER: LaneOwner = const { LaneOwner };
 }
@@ -174,6 +69,16 @@ struct Pusher {
 }
 
 struct LaneOwner;
+
+/// Runs `change`, which gives this thread's producer another lane. `None`: the caller has interrupted such a change.
+fn while_changing<R>(change: impl FnOnce() -> Option<R>) -> Option<R> {
+    if CHANGING.replace(true) {
+        return None;
+    }
+    let changed = change();
+    CHANGING.set(false);
+    changed
+}
 
 impl Drop for LaneOwner {
     fn drop(&mut self) {
@@ -297,7 +202,13 @@ pub fn make_room(level: u16, value_bytes: usize, waiter: Waiter, waited: &mut Du
         Some(PushError::Full) if grown(producer) => return Room::Retry,
         Some(_) => {}
     }
-    let obstacle = |producer: &mut Producer| producer.push_error(needed_here, level);
+    let obstacle = |producer: &mut Producer| {
+        let error = producer.push_error(needed_here, level)?;
+        (!pipeline.change_lane(producer, needed_here, level)).then_some(error)
+    };
+    if producer.is_shared() && pipeline.change_to_free_lane(producer) || obstacle(producer).is_none() {
+        return Room::Retry;
+    }
     let wait = RoomWait { level, waiter, reason: Refusal::QueueFull };
     let room = pipeline.wait_for_room(producer, wait, waited, obstacle);
     if room != Room::Retry {
@@ -336,15 +247,11 @@ fn refused_without_queue(level: u16) -> Room {
     Room::Refused(Refusal::NoLane)
 }
 
-fn refused(pipeline: &Pipeline, level: u16, reason: Refusal) -> Room {
-    let header = pipeline.segment.header();
-    let counters = header.refused.get(reason as usize).unwrap_or(&header.stale_ids);
-    counters[level_class(level)].fetch_add(1, Ordering::Relaxed);
-    Room::Refused(reason)
-}
-
 /// This thread's producer, renewed for the current generation. `None` if no lane is available.
 fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
+    if CHANGING.get() {
+        return None;
+    }
     let held = PUSHER.get();
     if !held.is_null() {
         // SAFETY: only this thread has the pointer.
@@ -358,6 +265,11 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
         // SAFETY: only this thread has the pointer.
         unsafe { (*held).producer.view.turn = NO_TURN };
     }
+    while_changing(|| claim(pipeline))
+}
+
+/// Gives this thread, which has no producer, a lane of the pipeline.
+fn claim(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
     let mut producer = pipeline.claim_lane()?;
     let pending_sync = pipeline.syncs.pending_sync.as_deref();
     if pending_sync.is_some() {
@@ -457,11 +369,8 @@ impl Pipeline {
     /// Claims a lane for the calling thread, or a shared lane if no other is available.
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
-        let used = segment.header().lanes.observe() as usize;
-        for index in SHARED_LANES..used {
-            if segment.lane(index).state.try_claim() {
-                return Some(Producer::new(segment, index, false, self.number));
-            }
+        if let Some(index) = self.claim_free_lane() {
+            return Some(Producer::new(segment, index, false, self.number));
         }
         if let Some(index) = segment.take_lane() {
             return Some(Producer::new(segment, index, false, self.number));
@@ -474,16 +383,55 @@ impl Pipeline {
         Some(Producer::new(segment, index, true, self.number))
     }
 
+    /// Claims a lane whose thread has ended.
+    fn claim_free_lane(&self) -> Option<usize> {
+        let used = self.segment.header().lanes.observe() as usize;
+        let mut free = (SHARED_LANES..used).filter(|index| self.segment.lane(*index).state.is_free());
+        free.find(|index| self.segment.lane(*index).state.try_claim())
+    }
+
+    /// Gives a thread whose shared lane is full or locked the lane of a thread that has ended, if there is one.
+    fn change_to_free_lane(&self, producer: &mut Producer) -> bool {
+        let changed = while_changing(|| {
+            let index = self.claim_free_lane()?;
+            producer.move_to_own(&self.segment, index);
+            Some(())
+        });
+        changed.is_some()
+    }
+
+    /// Gives a thread whose shared lane is full or locked a shared lane with room for a record of `needed` bytes. Returns
+    /// false if the producer keeps its lane.
+    fn change_lane(&self, producer: &mut Producer, needed: u64, level: u16) -> bool {
+        if !producer.is_shared() {
+            return false;
+        }
+        let segment = &self.segment;
+        let changed = while_changing(|| {
+            let mut others = (1..SHARED_LANES).map(|step| (producer.index + step) % SHARED_LANES);
+            let index = others.find(|index| {
+                segment.open_shared_lane(*index) && producer.can_move_to(segment, *index, needed, level)
+            })?;
+            producer.move_to_shared(segment, index);
+            Some(())
+        });
+        changed.is_some()
+    }
+
     fn grow(&self, producer: &mut Producer) -> bool {
         let bound = options().queue_bytes as u64;
         let bytes = bound.next_power_of_two();
         let bytes = if bytes > bound { bytes / 2 } else { bytes };
-        if producer.is_shared() || !producer.can_grow() || bytes <= producer.ring_bytes() {
+        if producer.is_shared() {
+            self.segment.grow_shared_lane(producer.index, SHARED_GROWTH * bytes);
+            return producer.see_growth();
+        }
+        if !producer.can_grow() || bytes <= producer.ring_bytes() {
             return false;
         }
         match self.segment.take_ring(bytes) {
             Some(offset) => {
-                producer.grow(&self.segment, offset, bytes);
+                producer.grow(offset, bytes);
                 true
             }
             None => false,
@@ -517,130 +465,6 @@ impl Pipeline {
     fn drop_large(&self, producer: &mut Producer) {
         if let Some(large) = producer.take_large() {
             self.blobs.remove(&self.segment, large.number);
-        }
-    }
-
-    /// Total time that a record of `level` may wait. `base` is the wait of a record below WARNING.
-    fn patience(&self, level: u16, waiter: Waiter, base: Duration) -> Duration {
-        let blocks = match &options().blocking_levels {
-            Some(levels) => levels.contains(&level),
-            None => level >= ERROR,
-        };
-        let patience = if blocks {
-            options().blocking_timeout.0.max(base)
-        } else if level >= WARNING {
-            base + WARNING_TIMEOUT
-        } else {
-            base
-        };
-        if waiter == Waiter::EventLoop { patience.min(EVENT_LOOP_WAIT) } else { patience }
-    }
-
-    /// How long a record below WARNING waits, given the number of turns that the collector has made during the wait and
-    /// the part of the wait in which it ran.
-    fn base_patience(&self, turns: u64, served: Duration) -> Duration {
-        if turns > 0 {
-            self.standstill.store(false, Ordering::Relaxed);
-        }
-        if self.saturated.load(Ordering::Relaxed) || self.standstill.load(Ordering::Relaxed) {
-            STANDSTILL_TIMEOUT
-        } else if served < ROOM_TIMEOUT {
-            STARVED_TIMEOUT
-        } else {
-            ROOM_TIMEOUT
-        }
-    }
-
-    /// Progress of the sinks that hold back the oldest batch.
-    fn progress(&self) -> SinkProgress {
-        let now = monotonic_ns();
-        let outlets = self.outlets();
-        let outlets = || outlets.iter().flatten();
-        let oldest = outlets().map(|outlet| outlet.unspilled_batch()).min().unwrap_or(NONE);
-        let last = || outlets().filter(|outlet| outlet.unspilled_batch() == oldest);
-        SinkProgress {
-            removed: self.blobs.removed(),
-            bytes: last().map(|outlet| outlet.bytes_taken()).sum(),
-            is_at_large: self.blobs.is_formatted(now)
-                || oldest != NONE && last().all(|outlet| outlet.is_at_large_chunk(now)),
-        }
-    }
-
-    /// Waits until `obstacle` returns `None` or the record's patience ends, and adds the time to the meters.
-    fn wait_for_room(
-        &self,
-        producer: &mut Producer,
-        wait: RoomWait,
-        waited: &mut Duration,
-        obstacle: impl Fn(&mut Producer) -> Option<PushError>,
-    ) -> Room {
-        let is_first = waited.is_zero();
-        let start = Instant::now();
-        let room = self.wait_while(producer, wait, waited, obstacle);
-        self.waits.calls.fetch_add(u64::from(is_first), Ordering::Relaxed);
-        self.waits.nanoseconds.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        room
-    }
-
-    fn wait_while(
-        &self,
-        producer: &mut Producer,
-        wait: RoomWait,
-        waited: &mut Duration,
-        obstacle: impl Fn(&mut Producer) -> Option<PushError>,
-    ) -> Room {
-        let header = self.segment.header();
-        let start = Instant::now();
-        let (mut before, mut counted_from) = (*waited, start);
-        let mut progress = None;
-        let mut pause = Duration::from_micros(20);
-        let first_turn = header.heartbeat.load(Ordering::Relaxed);
-        let (mut served, mut seen_turns, mut looked_at) = (Duration::ZERO, 0, start);
-        loop {
-            wake_collector(&header.sleeping);
-            sleep_interruptibly(pause);
-            pause = (pause * 2).min(Duration::from_micros(500));
-            *waited = before + counted_from.elapsed();
-            if generation::current() != producer.view.turn {
-                // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
-                return Room::Retry;
-            }
-            match obstacle(producer) {
-                None => return Room::Retry,
-                Some(PushError::Contended) => continue,
-                Some(_) => {}
-            }
-            if wait.reason == Refusal::NoBlob && wait.waiter == Waiter::Thread {
-                let now = self.progress();
-                let before_it = progress.get_or_insert(now);
-                if now.has_advanced_since(before_it) {
-                    *before_it = now;
-                    // The sinks make progress, so the patience starts again. It starts at one nanosecond, since zero
-                    // means that the call has not waited yet.
-                    (before, counted_from) = (Duration::from_nanos(1), Instant::now());
-                    (*waited, served) = (before, Duration::ZERO);
-                }
-            }
-            let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
-            let new_turns = u32::try_from(turns - seen_turns).unwrap_or(u32::MAX);
-            let pause_taken = looked_at.elapsed();
-            served += pause_taken.min(TURN_TIME.saturating_mul(new_turns));
-            (seen_turns, looked_at) = (turns, Instant::now());
-            if pause_taken >= STOPPED && wait.waiter == Waiter::Thread && *waited < STOPPED_LIMIT {
-                continue;
-            }
-            let share = start.elapsed();
-            if *waited >= self.patience(wait.level, wait.waiter, self.base_patience(turns, served)) {
-                if turns == 0 && share >= STARVED_TIMEOUT {
-                    self.standstill.store(true, Ordering::Relaxed);
-                }
-                producer.count_refusal(wait.reason as usize, level_class(wait.level));
-                self.refusals.fetch_add(1, Ordering::Relaxed);
-                return Room::Refused(wait.reason);
-            }
-            if share >= MAX_WAIT_SLICE {
-                return Room::Retry;
-            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Begins a pipeline with the first definition or record of a process image.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use logspool_lanes::blob::Blobs;
@@ -73,6 +73,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         answered: AtomicU64::new(0),
         saturated: AtomicBool::new(false),
         standstill: AtomicBool::new(false),
+        waiting: AtomicU32::new(0),
         refusals: AtomicU64::new(0),
         fallen_back: AtomicBool::new(false),
         removed: AtomicBool::new(false),

@@ -8,7 +8,7 @@ use logspool_lanes::segment::layout::level_class;
 use logspool_sys::clock;
 use logspool_sys::published::Published;
 
-use super::admission::Refusal;
+use super::room::Refusal;
 use super::slot::existing;
 use super::state::Pipeline;
 use crate::copies;

@@ -1,6 +1,6 @@
 //! The fields of a pipeline, and the methods that need none of the later modules.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use logspool_lanes::blob::Blobs;
@@ -49,6 +49,8 @@ pub struct Pipeline {
     pub(super) saturated: AtomicBool,
     /// Set by a caller that saw the collector make no turn for `STARVED_TIMEOUT`.
     pub(super) standstill: AtomicBool,
+    /// Number of calls that wait for room now.
+    pub(super) waiting: AtomicU32,
     pub(super) refusals: AtomicU64,
     /// Set when the queued records of ERROR and above were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,

@@ -16,6 +16,7 @@ use super::spooler::Spooler;
 use super::state::Pipeline;
 use super::watch;
 use crate::collector::{Collector, CollectorHost, CollectorTurn, Pause};
+use crate::writer::drop_spare_chunks;
 
 /// How long the collector spins after a batch that was not small, before it sleeps.
 ///
@@ -109,7 +110,7 @@ impl Pipeline {
                 has_spare_chunks = true;
             } else if has_spare_chunks && now >= worked_at + QUIET_NS {
                 has_spare_chunks = false;
-                self.outlets().iter().flatten().for_each(|outlet| outlet.drop_spare_chunks());
+                drop_spare_chunks();
             }
             if watched_at.take_if(|at| *at <= now).is_some() {
                 self.ensure_watcher();

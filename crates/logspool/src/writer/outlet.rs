@@ -10,7 +10,6 @@ use logspool_record::definition::SinkDefinition;
 
 use super::entries::{Entries, TransitFacts};
 use super::members::Members;
-use super::spare_chunks::SpareChunks;
 use super::spool_state::{Bell, SpoolSlot, SpoolState};
 use super::syncs::{SyncRule, Syncs, UnsyncedBatches};
 use crate::lateness::Lateness;
@@ -52,7 +51,8 @@ pub(super) struct OutletState {
     /// also waits for an empty queue.
     pub(super) closing: Option<u64>,
     pub(super) thread_runs: bool,
-    pub(super) spare_chunks: SpareChunks,
+    /// Bytes of lines and number of marks of the chunk that was written last.
+    pub(super) usual: (usize, usize),
     pub(super) unsynced: UnsyncedBatches,
     /// Text of the error if `error_number` is [`TEXT`].
     pub(super) error: String,
@@ -171,7 +171,7 @@ impl Outlet {
                 requested_flushes: VecDeque::new(),
                 closing: None,
                 thread_runs: false,
-                spare_chunks: SpareChunks::default(),
+                usual: (0, 0),
                 unsynced: UnsyncedBatches::default(),
                 error: String::new(),
             }),

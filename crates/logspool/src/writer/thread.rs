@@ -14,6 +14,7 @@ use logspool_sys::published::Published;
 
 use super::delivery::error_number;
 use super::outlet::{Outlet, OutletState, TEXT};
+use super::spare_chunks;
 use super::syncing::SyncDue;
 use super::{LARGE_BYTES, count};
 use crate::chunk::Chunk;
@@ -303,7 +304,8 @@ impl Outlet {
     /// Keeps the buffers of a chunk that is no longer queued.
     fn reuse(&self, chunk: Arc<Chunk>) {
         if let Some(chunk) = Arc::into_inner(chunk) {
-            self.lock().spare_chunks.put(chunk);
+            let usual = spare_chunks::put(chunk);
+            self.lock().usual = usual;
         }
     }
 

@@ -26,11 +26,16 @@ use logspool_record::format::{Extras, FormatSpec, Style};
 /// Number of threads of a logging child.
 pub const THREADS: u32 = 3;
 
+/// Number of threads of a child with [`Task::LogFromMany`].
+const MANY_THREADS: u32 = 400;
+
 /// The work of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Logs short lines for ever.
     Log,
+    /// Logs short lines for ever, from more threads than there are lanes.
+    LogFromMany,
     /// Logs lines, some of them far larger than a lane.
     LogLarge,
     /// Logs short lines for ever to a file that several processes rotate.
@@ -78,8 +83,9 @@ const LITTLE: u64 = 2 << 30;
 /// Bytes that a child with [`Task::RecoverSpools`] can append.
 pub const SPOOL_ROOM: u64 = 256 * 1024;
 
-const TASKS: [Task; 18] = [
+const TASKS: [Task; 19] = [
     Task::Log,
+    Task::LogFromMany,
     Task::LogLarge,
     Task::LogRotating,
     Task::LogRotatingGzip,
@@ -406,7 +412,8 @@ pub fn child_main() {
                 _ => route_to("killed", file_sink(&target)),
             };
             let second = (task == Task::LogTwice).then(|| route_to("second", file_sink(&second_target(&target))));
-            let threads = (first_thread..first_thread + THREADS)
+            let count = if task == Task::LogFromMany { MANY_THREADS } else { THREADS };
+            let threads = (first_thread..first_thread + count)
                 .map(|thread| std::thread::spawn(move || log_without_end(task, route, second, thread)));
             threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
         }

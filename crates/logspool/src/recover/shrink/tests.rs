@@ -103,7 +103,7 @@ impl Process {
 
     fn grow(&mut self, bytes: u64) {
         let ring = self.segment.take_ring(bytes).unwrap();
-        self.producer.grow(&self.segment, ring, bytes);
+        self.producer.grow(ring, bytes);
     }
 
     fn die(self) -> Dead {

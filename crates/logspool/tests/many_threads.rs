@@ -1,0 +1,54 @@
+//! More threads at one time than a segment has lanes: each record is written, and those of a thread are in order.
+
+use crate::line;
+
+use std::sync::Barrier;
+
+use line::{DEADLINE, begin, file_sink, log, route_to};
+use logspool::pipeline::{self, Options};
+
+/// Threads, and records of each.
+const CASES: [(usize, usize); 3] = [(300, 1_000), (1_000, 200), (2_000, 100)];
+
+/// Logs `lines` records on each of `threads` threads, none of which ends before all have logged.
+fn log_together(route: u32, threads: usize, lines: usize) -> usize {
+    let (begun, ended) = (Barrier::new(threads), Barrier::new(threads));
+    let work = |thread: usize| {
+        begun.wait();
+        let text = |number| format!("{thread} {number} of a thread that is one of many");
+        let refused = (0..lines).filter(|number| !log(route, 20, &text(*number))).count();
+        ended.wait();
+        refused
+    };
+    std::thread::scope(|scope| {
+        let spawn = |thread| {
+            let builder = std::thread::Builder::new().stack_size(64 * 1024);
+            let work = &work;
+            builder.spawn_scoped(scope, move || work(thread)).unwrap()
+        };
+        let running: Vec<_> = (0..threads).map(spawn).collect();
+        running.into_iter().map(|thread| thread.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn a_burst_of_more_threads_than_lanes_loses_nothing() {
+    begin(Options::default());
+    let folder = tempfile::tempdir().unwrap();
+    for (threads, lines) in CASES {
+        let path = folder.path().join(format!("{threads}.log"));
+        let route = route_to(&format!("{threads}"), file_sink(&path));
+        let refused = log_together(route, threads, lines);
+        assert!(pipeline::flush(None, Some(DEADLINE)));
+
+        assert_eq!(0, refused, "{threads} threads");
+        let mut next = vec![0; threads];
+        for line in std::fs::read_to_string(&path).unwrap().lines() {
+            let mut words = line.split(' ').map(|word| word.parse::<usize>());
+            let (thread, number) = (words.next().unwrap().unwrap(), words.next().unwrap().unwrap());
+            assert_eq!(next[thread], number, "thread {thread} of {threads}");
+            next[thread] += 1;
+        }
+        assert!(next.iter().all(|count| *count == lines), "{threads} threads");
+    }
+}
