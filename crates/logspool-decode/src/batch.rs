@@ -199,6 +199,7 @@ impl<'a> Row<'a> {
         Record {
             time_ns: Some(self.time_ns),
             level: self.level,
+            sent_level: None,
             logger: Cow::Borrowed(self.logger),
             message: Cow::Borrowed(self.message),
             file: text(self.file),
@@ -231,6 +232,7 @@ mod tests {
         let full = Record {
             time_ns: Some(-5),
             level: 40,
+            sent_level: None,
             logger: "shop".into(),
             message: "ü\0\u{1F600}".into(),
             file: Some("cart.py".into()),

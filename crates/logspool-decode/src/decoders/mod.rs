@@ -2,6 +2,7 @@
 
 pub mod convert;
 pub mod density;
+mod draft;
 pub mod form;
 pub mod forward;
 pub mod gelf;
@@ -9,7 +10,12 @@ pub mod gelf_chunks;
 pub mod inflate;
 pub mod json_line;
 pub mod json_list;
+mod lenient;
+pub mod levels;
 pub mod log_record;
 pub mod otlp;
+mod parts;
 pub mod pickle;
+pub mod shapes;
 pub mod syslog;
+pub mod times;

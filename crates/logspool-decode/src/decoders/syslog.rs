@@ -12,7 +12,7 @@ use chrono::{DateTime, FixedOffset};
 use logspool_record::syslog::FACILITIES;
 use syslog_loose::{Message, ProcId, Variant};
 
-use super::convert;
+use super::levels::Scale;
 use crate::record::Record;
 use crate::value::Value;
 use rfc5424::Rfc5424Message;
@@ -50,12 +50,15 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, M
     let is_number = (1..=3).contains(&priority.len()) && priority.bytes().all(|byte| byte.is_ascii_digit());
     let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(MissingPriority)?;
     // A priority beyond the last facility is accepted: its severity is valid.
-    let level = convert::level_of_severity(priority & 7).unwrap_or_default();
+    let severity = priority & 7;
+    let level = Scale::Syslog.level(severity).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
     match rest.strip_prefix("1 ").and_then(rfc5424::read) {
         Some(found) => take_regular(&mut record, found),
         None => read_any(&mut record, text, rest, arrived),
     }
+    let severity = Scale::Syslog.name_of(severity);
+    record.fields.extend(severity.map(|name| (Cow::Borrowed("severity"), Value::text(name))));
     let facility = facility(priority >> 3);
     record.fields.extend(facility.map(|name| (Cow::Borrowed("facility"), Value::text(name))));
     Ok(record)
@@ -176,7 +179,7 @@ mod tests {
                 "message": "An application event", "host": "mymachine.example.com",
                 "fields": {
                     "msgid": "ID47", "exampleSDID@32473": {"iut": "3", "eventSource": "App \"x\""},
-                    "facility": "local4",
+                    "severity": "notice", "facility": "local4",
                 },
             }),
             json(message.as_bytes())

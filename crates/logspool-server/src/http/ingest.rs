@@ -81,7 +81,9 @@ pub(super) fn decode<T>(sent: &RequestBody, decode: impl FnOnce() -> T) -> T {
 /// Returns the records, the number of objects that could not be read, and the number of records about these objects.
 fn read(body: &[u8], peer: Peer, context: &Context) -> Result<(Batch, usize, usize), HttpError> {
     let mut reader = FrameReader::new(&JSON, peer, &context.intake.metrics);
-    if body.trim_ascii_start().starts_with(b"[") {
+    // Some senders begin a text with a byte order mark.
+    let text = body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body);
+    if text.trim_ascii_start().starts_with(b"[") {
         read_list(body, &context.limits, &mut reader)?;
     } else {
         read_lines(body, &context.limits, &mut reader)?;
@@ -118,7 +120,7 @@ fn read_list(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Resu
             reader.read(value);
         }
     })
-    .map_err(|error| HttpError(StatusCode::BAD_REQUEST, format!("the body is not a JSON list: {error}")))?;
+    .map_err(|error| HttpError(StatusCode::BAD_REQUEST, error.to_string()))?;
     match longest <= limit {
         true => not_too_many(reader, bytes, limits),
         false => Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),

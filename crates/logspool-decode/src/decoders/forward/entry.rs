@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use super::msgpack::{self, Token, TokenReader};
 use super::problem::ForwardProblem;
-use crate::decoders::convert::{self, into_text};
-use crate::decoders::json_line::{self, PartsSet};
+use crate::decoders::convert;
+use crate::decoders::draft::Draft;
+use crate::decoders::parts::Part;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -39,75 +40,52 @@ impl<'t> EntryReader<'t> {
                 _ => return Err(ForwardProblem::Unexpected("an entry: a list of a time and a map")),
             },
         };
-        let (mut record, has) = record(reader, items)?;
+        let mut draft = draft(reader, items)?;
         reader.skip(rest)?;
-        let is_logger = !has.logger;
-        let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
-        if is_logger {
-            record.logger = Cow::Borrowed(self.tag);
+        if !self.tag.is_empty() && !draft.has_logger {
+            draft.record.logger = Cow::Borrowed(self.tag);
+        } else if self.keeps_tag && !self.tag.is_empty() {
+            draft.record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
         }
-        if is_field {
-            record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
-        }
-        Ok(record)
+        Ok(draft.finish())
     }
 }
 
 /// Reads a time and a map with at most `items` values.
-fn record<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<(Record<'a>, PartsSet), ForwardProblem> {
-    let mut record = Record { time_ns: time(reader)?, ..Record::default() };
-    let mut has = PartsSet::default();
+fn draft<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<Draft<'a>, ForwardProblem> {
+    let mut draft = Draft::default();
+    time(reader, &mut draft, &mut items)?;
     let map = reader.token()?;
     if let Token::Map(count) = map {
         msgpack::take_items(&mut items, map)?;
         for _ in 0..count {
             let name = reader.key(&mut items)?;
             let value = reader.value(&mut items)?;
-            if let Some(field) = set(&mut record, &mut has, name, value) {
-                record.fields.push(field);
-            }
+            draft.set(name, value);
         }
     } else {
         // The protocol requires a map. Any other value is kept as the message.
-        record.message = match reader.value_of(map, &mut items)? {
+        draft.record.message = match reader.value_of(map, &mut items)? {
             Value::Text(text) => text,
             other => Cow::Owned(other.printed()),
         };
     }
-    Ok((record, has))
+    Ok(draft)
 }
 
-/// Stores a value in the part of the record to which it belongs. Returns the pair if there is no such part.
-fn set<'a>(
-    record: &mut Record<'a>,
-    has: &mut PartsSet,
-    name: Cow<'a, str>,
-    value: Value<'a>,
-) -> Option<(Cow<'a, str>, Value<'a>)> {
-    match (&*name, &value) {
-        // Docker and collectors that read files send the message as `log`.
-        ("log", Value::Text(_)) if !has.message => {
-            record.message = into_text(value);
-            has.message = true;
-        }
-        // By default, fluent-logger for Python sends the logger's name as `sys_name`.
-        ("sys_name", Value::Text(_)) if !has.logger => {
-            record.logger = into_text(value);
-            has.logger = true;
-        }
-        ("sys_host", Value::Text(_)) if record.host.is_none() => record.host = Some(into_text(value)),
-        _ => return json_line::set(record, has, name, value),
-    }
-    None
-}
-
-/// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
-fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
+/// Reads the time of an entry. As in Fluentd, zero and nil mean that the sender knows no time.
+fn time<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usize) -> Result<(), ForwardProblem> {
     let at = match reader.token()? {
         // Newer versions of Fluent Bit send a list of the time and a map with metadata of the entry.
-        Token::List(count @ 1..) => {
+        list @ Token::List(count @ 1..) => {
+            msgpack::take_items(items, list)?;
             let time = reader.token()?;
-            reader.skip(u64::from(count) - 1 + time.values())?;
+            reader.skip(time.values())?;
+            for _ in 1..count {
+                if let Value::Map(pairs) = reader.value(items)? {
+                    pairs.into_iter().for_each(|(name, value)| metadata(draft, name, value));
+                }
+            }
             time
         }
         time => time,
@@ -120,5 +98,27 @@ fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
         Token::Nil | Token::Large(_) => None,
         _ => return Err(ForwardProblem::Unexpected("a time")),
     };
-    Ok(nanoseconds.filter(|time| *time != 0))
+    draft.record.time_ns = nanoseconds.filter(|time| *time != 0);
+    Ok(())
+}
+
+/// Takes a value of an entry's metadata. Records that Fluent Bit received by OTLP have their severity and ids there.
+fn metadata<'a>(draft: &mut Draft<'a>, name: Cow<'a, str>, value: Value<'a>) {
+    let Value::Map(pairs) = value else { return draft.record.fields.push((name, value)) };
+    if name != "otlp" {
+        return draft.record.fields.push((name, Value::Map(pairs)));
+    }
+    for (name, value) in pairs {
+        let unused = match &*name {
+            "severity_number" => draft.put(Part::OtelLevel, &name, value),
+            "severity_text" => draft.put(Part::Level, &name, value),
+            "trace_id" => draft.put(Part::TraceId, &name, value),
+            "span_id" => draft.put(Part::SpanId, &name, value),
+            "attributes" => draft.put(Part::Fields, &name, value),
+            // The entry has its time.
+            "timestamp" | "observed_timestamp" => None,
+            _ => Some(value),
+        };
+        draft.record.fields.extend(unused.map(|value| (name, value)));
+    }
 }
