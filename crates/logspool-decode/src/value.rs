@@ -91,7 +91,7 @@ impl Serialize for Value<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        LimitedValue(&Budget::new(usize::MAX)).deserialize(from)
+        LimitedValue(&ValueBudget::new(usize::MAX)).deserialize(from)
     }
 }
 
@@ -111,19 +111,19 @@ pub enum Precision {
 /// The text is not JSON, or has more than `most` values.
 pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<(Value<'_>, Precision)> {
     let mut from = serde_json::Deserializer::from_slice(json);
-    let budget = Budget::new(most);
+    let budget = ValueBudget::new(most);
     let value = LimitedValue(&budget).deserialize(&mut from)?;
     from.end()?;
     Ok((value, budget.precision.get()))
 }
 
 /// The number of values that may still be parsed, and what was noticed until now.
-struct Budget {
+struct ValueBudget {
     left: Cell<usize>,
     precision: Cell<Precision>,
 }
 
-impl Budget {
+impl ValueBudget {
     fn new(most: usize) -> Self {
         Self { left: Cell::new(most), precision: Cell::new(Precision::Exact) }
     }
@@ -131,7 +131,7 @@ impl Budget {
 
 /// Parses a value. Parsing fails when no more values may be parsed.
 #[derive(Clone, Copy)]
-struct LimitedValue<'c>(&'c Budget);
+struct LimitedValue<'c>(&'c ValueBudget);
 
 impl LimitedValue<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
