@@ -110,6 +110,13 @@ impl Batch {
         });
     }
 
+    /// Replaces the level of the last record.
+    pub fn set_last_level(&mut self, level: u16) {
+        if let Some(last) = self.rows.last_mut() {
+            last.level = level;
+        }
+    }
+
     /// Appends a text, and returns its length. The length always fits the type, because frames are far shorter.
     fn append(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return ABSENT };

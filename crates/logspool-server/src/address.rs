@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::decoders::levels::{SCALES, Scale};
 use crate::protocol::Protocol;
 use crate::protocols;
 use crate::protocols::forward::FORWARD;
@@ -20,6 +21,8 @@ pub struct ListenAddress {
     /// The only protocol that the listener accepts; `None`: every protocol; the first bytes of a connection or datagram
     /// decide which one.
     pub protocol: Option<&'static Protocol>,
+    /// The scale of level numbers in JSON and Forward. `None`: the keys of each record decide.
+    pub levels: Option<Scale>,
 }
 
 /// A network address or socket path at which the service listens.
@@ -35,12 +38,12 @@ pub enum Endpoint {
 impl ListenAddress {
     /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Tcp(address), protocol: None }
+        Self { endpoint: Endpoint::Tcp(address), protocol: None, levels: None }
     }
 
     /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Udp(address), protocol: None }
+        Self { endpoint: Endpoint::Udp(address), protocol: None, levels: None }
     }
 
     /// True if the listener uses TLS.
@@ -75,8 +78,13 @@ impl fmt::Display for ListenAddress {
             Endpoint::Tls(address) => write!(to, "tls://{address}")?,
             Endpoint::Unix(path) => write!(to, "unix://{}", path.display())?,
         }
-        match self.protocol {
-            Some(protocol) => write!(to, "?protocol={}", protocol.name),
+        if let Some(protocol) = self.protocol {
+            write!(to, "?protocol={}", protocol.name)?;
+        }
+        match self.levels {
+            Some(scale) => {
+                write!(to, "{}levels={}", if self.protocol.is_some() { '&' } else { '?' }, scale.name())
+            }
             None => Ok(()),
         }
     }
@@ -102,18 +110,30 @@ impl FromStr for ListenAddress {
             "unix" => return Err(format!("{text:?} has no path: write unix:///PATH")),
             _ => return Err(format!("{text:?}: unknown scheme {scheme:?}: use tcp, udp, unix or tls")),
         };
-        let protocol = match query.map(|query| query.strip_prefix("protocol=").ok_or(query)) {
-            None => None,
-            Some(Ok(name)) => Some(protocols::by_name(name)?),
-            Some(Err(query)) => {
-                return Err(format!("{text:?}: unknown option {query:?}: only ?protocol=NAME is supported"));
+        let (mut protocol, mut levels) = (None, None);
+        for option in query.iter().flat_map(|query| query.split('&')) {
+            match option.split_once('=') {
+                Some(("protocol", name)) => protocol = Some(protocols::by_name(name)?),
+                Some(("levels", name)) => levels = Some(scale(name)?),
+                _ => {
+                    return Err(format!(
+                        "{text:?}: unknown option {option:?}: only ?protocol=NAME and ?levels=NAME are supported"
+                    ));
+                }
             }
-        };
+        }
         if let (Endpoint::Udp(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol) {
             return Err(format!("{text:?}: this protocol has no datagrams"));
         }
-        Ok(Self { endpoint: at, protocol })
+        Ok(Self { endpoint: at, protocol, levels })
     }
+}
+
+fn scale(name: &str) -> Result<Scale, String> {
+    Scale::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = SCALES.iter().map(|row| row.name).collect();
+        format!("unknown scale of levels {name:?}: {}", names.join(", "))
+    })
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
@@ -187,8 +207,14 @@ mod tests {
 
     #[test]
     fn addresses_are_read_and_shown() {
-        for text in ["tcp://127.0.0.1:9020", "udp://[::1]:514", "tls://127.0.0.1:1?protocol=http", "unix:///run/x.sock"]
-        {
+        for text in [
+            "tcp://127.0.0.1:9020",
+            "udp://[::1]:514",
+            "tls://127.0.0.1:1?protocol=http",
+            "unix:///run/x.sock",
+            "udp://127.0.0.1:1?levels=syslog",
+            "tcp://127.0.0.1:1?protocol=json&levels=pino",
+        ] {
             assert_eq!(text, text.parse::<ListenAddress>().unwrap().to_string());
         }
         assert_eq!(Ok(HttpAddress::Off), "off".parse());
@@ -204,6 +230,7 @@ mod tests {
             ("unix://", "unix:///PATH"),
             ("tcp://127.0.0.1:1?protocol=smoke", "pickle, json"),
             ("tcp://127.0.0.1:1?x=1", "?protocol=NAME"),
+            ("tcp://127.0.0.1:1?levels=loud", "python, pino, syslog"),
             ("udp://127.0.0.1:1?protocol=http", "datagrams"),
         ] {
             let error = text.parse::<ListenAddress>().unwrap_err();

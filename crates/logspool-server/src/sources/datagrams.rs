@@ -47,7 +47,7 @@ impl DatagramReader {
     pub fn open(address: &ListenAddress, at: SocketAddr) -> Result<Self, String> {
         let socket = bind(at).map_err(|error| format!("cannot listen at {address}: {error}"))?;
         let at = socket.local_addr().map_err(|error| format!("cannot listen at {address}: {error}"))?;
-        Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), protocol: address.protocol }, socket })
+        Ok(Self { address: ListenAddress { endpoint: Endpoint::Udp(at), ..address.clone() }, socket })
     }
 
     /// Reads datagrams until the service ends.
@@ -61,12 +61,12 @@ impl DatagramReader {
                 () = sleep_until(readers.next_expiry().map(Into::into)) => {}
                 () = stopped(&mut stop) => break,
             }
-            readers.read_burst(&self.socket, self.address.protocol);
+            readers.read_burst(&self.socket, &self.address);
         }
         let end = stop.borrow().map(tokio::time::Instant::into_std);
         let is_in_time = || end.is_some_and(|end| Instant::now() < end);
         // Read the datagrams that the kernel still holds. The time is limited because senders may continue to send.
-        while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
+        while readers.read_burst(&self.socket, &self.address) > 0 && is_in_time() {}
         readers.end();
     }
 }
@@ -103,7 +103,7 @@ impl<'a> ProtocolReaders<'a> {
     }
 
     /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
-    fn read_burst(&mut self, socket: &UdpSocket, protocol: Option<&'static Protocol>) -> usize {
+    fn read_burst(&mut self, socket: &UdpSocket, address: &ListenAddress) -> usize {
         for ProtocolReader { reader, .. } in &mut self.all {
             reader.mark_arrival();
         }
@@ -111,16 +111,17 @@ impl<'a> ProtocolReaders<'a> {
         while count < BURST_DATAGRAMS {
             let Ok((length, from)) = socket.try_recv_from(&mut self.buffer) else { break };
             count += 1;
+            let peer = Peer::socket(from).with_levels(address.levels);
             let datagram = &self.buffer[..length];
-            let Some(protocol) = protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
+            let Some(protocol) = address.protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
             let Some(declared) = &protocol.datagrams else { continue };
             let place = self.all.iter().position(|known| known.protocol == protocol).unwrap_or_else(|| {
-                let reader = FrameReader::new(protocol, Peer::Socket(from), &self.shared.intake.metrics);
+                let reader = FrameReader::new(protocol, peer.clone(), &self.shared.intake.metrics);
                 self.all.push(ProtocolReader { protocol, unpack: (declared.open)(), reader });
                 self.all.len() - 1
             });
             let ProtocolReader { unpack, reader, .. } = &mut self.all[place];
-            reader.set_peer(Peer::Socket(from));
+            reader.set_peer(peer);
             unpack.take(datagram, from, Instant::now(), &mut |found| match found {
                 Ok(frame) => reader.read(frame),
                 Err(why) => reader.reject(datagram, why),
