@@ -82,9 +82,7 @@ fn time<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usi
             let time = reader.token()?;
             reader.skip(time.values())?;
             for _ in 1..count {
-                if let Value::Map(pairs) = reader.value(items)? {
-                    pairs.into_iter().for_each(|(name, value)| metadata(draft, name, value));
-                }
+                metadata(reader, draft, items)?;
             }
             time
         }
@@ -102,23 +100,57 @@ fn time<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usi
     Ok(())
 }
 
-/// Takes a value of an entry's metadata. Records that Fluent Bit received by OTLP have their severity and ids there.
-fn metadata<'a>(draft: &mut Draft<'a>, name: Cow<'a, str>, value: Value<'a>) {
-    let Value::Map(pairs) = value else { return draft.record.fields.push((name, value)) };
-    if name != "otlp" {
-        return draft.record.fields.push((name, Value::Map(pairs)));
+/// Reads the metadata of an entry. Records that Fluent Bit received by OTLP have their severity and ids there.
+fn metadata<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usize) -> Result<(), ForwardProblem> {
+    for_each_pair(reader, items, |reader, name, items| match (&*name, { *reader }.token()?) {
+        ("otlp", Token::Map(_)) => for_each_pair(reader, items, |reader, name, items| {
+            if let ("trace_id" | "span_id", Token::Text(id)) = (&*name, { *reader }.token()?) {
+                reader.skip(1)?;
+                let part = if name == "trace_id" { Part::TraceId } else { Part::SpanId };
+                draft.put(part, &name, Value::Text(id_text(id)));
+                return Ok(());
+            }
+            let value = reader.value(items)?;
+            let unused = match &*name {
+                "severity_number" => draft.put(Part::OtelLevel, &name, value),
+                "severity_text" => draft.put(Part::Level, &name, value),
+                "attributes" => draft.put(Part::Fields, &name, value),
+                // The entry has its time.
+                "timestamp" | "observed_timestamp" => None,
+                _ => Some(value),
+            };
+            draft.record.fields.extend(unused.map(|value| (name, value)));
+            Ok(())
+        }),
+        _ => {
+            let value = reader.value(items)?;
+            draft.record.fields.push((name, value));
+            Ok(())
+        }
+    })
+}
+
+/// Calls `each` at the value of each pair of a map. Other values are skipped.
+fn for_each_pair<'a>(
+    reader: &mut TokenReader<'a>,
+    items: &mut usize,
+    mut each: impl FnMut(&mut TokenReader<'a>, Cow<'a, str>, &mut usize) -> Result<(), ForwardProblem>,
+) -> Result<(), ForwardProblem> {
+    let map = reader.token()?;
+    let Token::Map(count) = map else { return reader.skip(map.values()) };
+    msgpack::take_items(items, map)?;
+    for _ in 0..count {
+        let name = reader.key(items)?;
+        each(reader, name, items)?;
     }
-    for (name, value) in pairs {
-        let unused = match &*name {
-            "severity_number" => draft.put(Part::OtelLevel, &name, value),
-            "severity_text" => draft.put(Part::Level, &name, value),
-            "trace_id" => draft.put(Part::TraceId, &name, value),
-            "span_id" => draft.put(Part::SpanId, &name, value),
-            "attributes" => draft.put(Part::Fields, &name, value),
-            // The entry has its time.
-            "timestamp" | "observed_timestamp" => None,
-            _ => Some(value),
-        };
-        draft.record.fields.extend(unused.map(|value| (name, value)));
+    Ok(())
+}
+
+/// An id as hex. Fluent Bit sends its bytes, other senders its text.
+fn id_text(id: &[u8]) -> Cow<'_, str> {
+    let is_text = id.iter().all(u8::is_ascii_hexdigit) && id.len() >= 16;
+    match std::str::from_utf8(id) {
+        Ok(text) if is_text => Cow::Borrowed(text),
+        _ => Cow::Owned(id.iter().map(|byte| format!("{byte:02x}")).collect()),
     }
 }
