@@ -47,12 +47,12 @@ enum SentLevel<'a> {
 impl<'a> Draft<'a> {
     /// Stores a value in the part of the record to which it belongs, or as a field.
     pub fn set(&mut self, name: Cow<'a, str>, value: Value<'a>) {
-        let part = parts::of(&name);
-        if part.is_none() || matches!(name.as_bytes()[0], b'h' | b'm' | b'p' | b's' | b't') {
-            self.marks.add(shapes::mark(&name, &value));
+        let Some(known) = parts::known(&name) else { return self.record.fields.push((name, value)) };
+        if let Some(mark) = known.mark {
+            self.marks.add(mark.of(&value));
         }
-        let unused = match (part, value) {
-            (_, Value::Map(pairs)) if parts::has_parts_inside(&name) => self.search(name.clone(), pairs, MAX_DEPTH),
+        let unused = match (known.part, value) {
+            (_, Value::Map(pairs)) if known.has_parts_inside => self.search(name.clone(), pairs, MAX_DEPTH),
             (Some(part), value) => self.put(part, &name, value),
             (None, value) => Some(value),
         };
@@ -66,8 +66,10 @@ impl<'a> Draft<'a> {
         for (name, value) in pairs {
             let inner = format!("{path}.{name}");
             let shaped = self.shape.and_then(|shape| shape.part(&inner));
-            let has_parts = parts::has_parts_inside(&inner) || self.shape.is_some_and(|it| it.has_parts_inside(&inner));
-            let unused = match (shaped.or_else(|| parts::of(&inner)), value) {
+            let known = parts::known(&inner);
+            let has_parts = known.is_some_and(|known| known.has_parts_inside)
+                || self.shape.is_some_and(|shape| shape.has_parts_inside(&inner));
+            let unused = match (shaped.or_else(|| known.and_then(|known| known.part)), value) {
                 (Some(part), value) => self.put(part, &inner, value),
                 (None, Value::Map(pairs)) if has_parts && depth > 0 => self.search(inner.into(), pairs, depth - 1),
                 (None, value) => Some(value),

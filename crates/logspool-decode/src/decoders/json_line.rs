@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde_json::error::Category;
+
 use super::draft::Draft;
 use super::lenient;
 use crate::record::Record;
@@ -62,6 +64,8 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
 pub fn object(line: &[u8]) -> Result<Vec<(Cow<'_, str>, Value<'_>)>, JsonLineError> {
     let value = match value::from_json(line, MAX_VALUES) {
         Ok((value, Precision::Exact)) => value,
+        // A line that is cut off, or has too many values, cannot be mended.
+        Err(error) if error.classify() != Category::Syntax => return Err(JsonLineError::Json(error)),
         strict => match (value::from_json(&lenient::rewritten(line), MAX_VALUES), strict) {
             (Ok((value, _)), _) => value.into_owned(),
             // The rewritten text has numbers as text, so it may have too many values where the line has not.

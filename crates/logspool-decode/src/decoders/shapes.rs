@@ -74,36 +74,55 @@ const SEVERITY_CODE: u32 = 1 << 19;
 const GOOGLE: u32 = 1 << 20;
 const SEVERITY: u32 = 1 << 21;
 
-/// The mark that a key and its value give.
-pub fn mark(name: &str, value: &Value<'_>) -> Marks {
-    Marks(match (name, value) {
-        ("v", Value::Int(_)) => V,
-        ("pid", Value::Int(_)) => PID,
-        ("hostname", Value::Text(_)) => HOSTNAME,
-        // Milliseconds.
-        ("time", Value::Int(100_000_000_000..)) => TIME_MS,
-        ("msg", Value::Text(_)) => MSG,
-        ("MESSAGE", _) => UPPER_MESSAGE,
-        ("@t", _) => CLEF_TIME,
-        ("@m" | "@mt", _) => CLEF_TEXT,
-        ("level_name", Value::Text(_)) => LEVEL_NAME,
-        ("channel", Value::Text(_)) => CHANNEL,
-        ("record", Value::Map(_)) => RECORD,
-        ("text", Value::Text(_)) => TEXT,
-        ("startTime", _) => START_TIME,
-        ("categoryName", Value::Text(_)) => CATEGORY,
-        ("t", Value::Map(_)) => SHORT_T,
-        ("s", Value::Text(_)) => SHORT_S,
-        ("c", Value::Text(_)) => SHORT_C,
-        ("time_ns", Value::Int(_)) => TIME_NS,
-        ("facility" | "syslog_facility" | "log.syslog.facility.code", _) => FACILITY,
-        ("syslog_severity" | "severity_code", Value::Int(_)) => SEVERITY_CODE,
-        ("logging.googleapis.com/sourceLocation" | "logging.googleapis.com/labels", _) => GOOGLE,
-        // A number below 8 can only be a severity of syslog.
-        ("severity", Value::Int(0..=7)) => SEVERITY,
-        _ => 0,
-    })
+/// A key that says something about the sender.
+#[derive(Debug)]
+pub struct Mark {
+    /// The key.
+    pub key: &'static str,
+    fits: fn(&Value<'_>) -> bool,
+    bit: u32,
 }
+
+impl Mark {
+    /// The mark, if the key has a fitting value.
+    pub fn of(&self, value: &Value<'_>) -> Marks {
+        Marks(if (self.fits)(value) { self.bit } else { 0 })
+    }
+}
+
+/// All keys that say something about the sender.
+#[rustfmt::skip]
+pub const MARKS: &[Mark] = &[
+    Mark { key: "v", fits: |value| matches!(value, Value::Int(_)), bit: V },
+    Mark { key: "pid", fits: |value| matches!(value, Value::Int(_)), bit: PID },
+    Mark { key: "hostname", fits: |value| matches!(value, Value::Text(_)), bit: HOSTNAME },
+    // Milliseconds.
+    Mark { key: "time", fits: |value| matches!(value, Value::Int(100_000_000_000..)), bit: TIME_MS },
+    Mark { key: "msg", fits: |value| matches!(value, Value::Text(_)), bit: MSG },
+    Mark { key: "MESSAGE", fits: |_| true, bit: UPPER_MESSAGE },
+    Mark { key: "@t", fits: |_| true, bit: CLEF_TIME },
+    Mark { key: "@m", fits: |_| true, bit: CLEF_TEXT },
+    Mark { key: "@mt", fits: |_| true, bit: CLEF_TEXT },
+    Mark { key: "level_name", fits: |value| matches!(value, Value::Text(_)), bit: LEVEL_NAME },
+    Mark { key: "channel", fits: |value| matches!(value, Value::Text(_)), bit: CHANNEL },
+    Mark { key: "record", fits: |value| matches!(value, Value::Map(_)), bit: RECORD },
+    Mark { key: "text", fits: |value| matches!(value, Value::Text(_)), bit: TEXT },
+    Mark { key: "startTime", fits: |_| true, bit: START_TIME },
+    Mark { key: "categoryName", fits: |value| matches!(value, Value::Text(_)), bit: CATEGORY },
+    Mark { key: "t", fits: |value| matches!(value, Value::Map(_)), bit: SHORT_T },
+    Mark { key: "s", fits: |value| matches!(value, Value::Text(_)), bit: SHORT_S },
+    Mark { key: "c", fits: |value| matches!(value, Value::Text(_)), bit: SHORT_C },
+    Mark { key: "time_ns", fits: |value| matches!(value, Value::Int(_)), bit: TIME_NS },
+    Mark { key: "facility", fits: |_| true, bit: FACILITY },
+    Mark { key: "syslog_facility", fits: |_| true, bit: FACILITY },
+    Mark { key: "log.syslog.facility.code", fits: |_| true, bit: FACILITY },
+    Mark { key: "syslog_severity", fits: |value| matches!(value, Value::Int(_)), bit: SEVERITY_CODE },
+    Mark { key: "severity_code", fits: |value| matches!(value, Value::Int(_)), bit: SEVERITY_CODE },
+    Mark { key: "logging.googleapis.com/sourceLocation", fits: |_| true, bit: GOOGLE },
+    Mark { key: "logging.googleapis.com/labels", fits: |_| true, bit: GOOGLE },
+    // A number below 8 can only be a severity of syslog.
+    Mark { key: "severity", fits: |value| matches!(value, Value::Int(0..=7)), bit: SEVERITY },
+];
 
 const BUNYAN: u32 = V | PID | HOSTNAME;
 
