@@ -190,7 +190,7 @@ def test_a_damaged_entry_of_a_chunk_costs_only_itself(service, compressed):
     ("records", "text"), [(30_000, "x" * 1_000), (420_000, "")], ids=["29.5 MiB inflated", "small records"]
 )
 def test_a_chunk_of_many_records_is_stored_whole(service, records, text):
-    entry = b"\x92\xce\x69\x21\x00\x00\x82" + packed("message") + packed(text) + packed("n") + b"\xce"
+    entry = b"\x92\xce\x69\x21\x00\x00\x82" + packed("message") + text32(text) + packed("n") + b"\xce"
     content = b"".join(entry + struct.pack(">I", number) for number in range(records))
     with socket.create_connection(service.tcp, DEADLINE) as sender:
         sender.sendall(packed(["app", gzip.compress(content, 1), {"chunk": "many", "compressed": "gzip"}]))
