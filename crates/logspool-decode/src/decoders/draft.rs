@@ -8,8 +8,9 @@ use std::borrow::Cow;
 
 use super::convert::{self, into_text};
 use super::levels::{self, Scale};
+use super::marks::Marks;
 use super::parts::{self, Part};
-use super::shapes::{self, Marks, Shape};
+use super::shapes::{self, Shape};
 use super::times;
 use crate::record::Record;
 use crate::value::Value;

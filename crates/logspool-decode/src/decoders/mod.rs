@@ -13,6 +13,7 @@ pub mod json_list;
 mod lenient;
 pub mod levels;
 pub mod log_record;
+mod marks;
 pub mod otlp;
 mod parts;
 pub mod pickle;

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use super::shapes::{MARKS, Mark};
+use super::marks::{MARKS, Mark};
 
 /// A part of a record, and how its value is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,26 +3,13 @@
 //! A sender is known by the keys of its objects. `shapes/samples.rs` has an object of each sender.
 
 use super::levels::Scale;
+use super::marks::{
+    CATEGORY, CHANNEL, CLEF_TEXT, CLEF_TIME, FACILITY, GOOGLE, HOSTNAME, LEVEL_NAME, MSG, Marks, PID, RECORD, SEVERITY,
+    SEVERITY_CODE, SHORT_C, SHORT_S, SHORT_T, START_TIME, TEXT, TIME_MS, TIME_NS, UPPER_MESSAGE, V,
+};
 use super::parts::Part;
-use crate::value::Value;
-
 #[cfg(test)]
 mod samples;
-
-/// A set of keys that an object has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Marks(u32);
-
-impl Marks {
-    /// Adds the keys of another set.
-    pub fn add(&mut self, other: Self) {
-        self.0 |= other.0;
-    }
-
-    fn has_all(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
-    }
-}
 
 /// A sender.
 #[derive(Debug)]
@@ -50,79 +37,6 @@ impl Shape {
         self.keys.iter().any(|(key, _)| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
     }
 }
-
-const V: u32 = 1 << 0;
-const PID: u32 = 1 << 1;
-const HOSTNAME: u32 = 1 << 2;
-const TIME_MS: u32 = 1 << 3;
-const MSG: u32 = 1 << 4;
-const UPPER_MESSAGE: u32 = 1 << 5;
-const CLEF_TIME: u32 = 1 << 6;
-const CLEF_TEXT: u32 = 1 << 7;
-const LEVEL_NAME: u32 = 1 << 8;
-const CHANNEL: u32 = 1 << 9;
-const RECORD: u32 = 1 << 10;
-const TEXT: u32 = 1 << 11;
-const START_TIME: u32 = 1 << 12;
-const CATEGORY: u32 = 1 << 13;
-const SHORT_T: u32 = 1 << 14;
-const SHORT_S: u32 = 1 << 15;
-const SHORT_C: u32 = 1 << 16;
-const TIME_NS: u32 = 1 << 17;
-const FACILITY: u32 = 1 << 18;
-const SEVERITY_CODE: u32 = 1 << 19;
-const GOOGLE: u32 = 1 << 20;
-const SEVERITY: u32 = 1 << 21;
-
-/// A key that says something about the sender.
-#[derive(Debug)]
-pub struct Mark {
-    /// The key.
-    pub key: &'static str,
-    fits: fn(&Value<'_>) -> bool,
-    bit: u32,
-}
-
-impl Mark {
-    /// The mark, if the key has a fitting value.
-    pub fn of(&self, value: &Value<'_>) -> Marks {
-        Marks(if (self.fits)(value) { self.bit } else { 0 })
-    }
-}
-
-/// All keys that say something about the sender.
-#[rustfmt::skip]
-pub const MARKS: &[Mark] = &[
-    Mark { key: "v", fits: |value| matches!(value, Value::Int(_)), bit: V },
-    Mark { key: "pid", fits: |value| matches!(value, Value::Int(_)), bit: PID },
-    Mark { key: "hostname", fits: |value| matches!(value, Value::Text(_)), bit: HOSTNAME },
-    // Milliseconds.
-    Mark { key: "time", fits: |value| matches!(value, Value::Int(100_000_000_000..)), bit: TIME_MS },
-    Mark { key: "msg", fits: |value| matches!(value, Value::Text(_)), bit: MSG },
-    Mark { key: "MESSAGE", fits: |_| true, bit: UPPER_MESSAGE },
-    Mark { key: "@t", fits: |_| true, bit: CLEF_TIME },
-    Mark { key: "@m", fits: |_| true, bit: CLEF_TEXT },
-    Mark { key: "@mt", fits: |_| true, bit: CLEF_TEXT },
-    Mark { key: "level_name", fits: |value| matches!(value, Value::Text(_)), bit: LEVEL_NAME },
-    Mark { key: "channel", fits: |value| matches!(value, Value::Text(_)), bit: CHANNEL },
-    Mark { key: "record", fits: |value| matches!(value, Value::Map(_)), bit: RECORD },
-    Mark { key: "text", fits: |value| matches!(value, Value::Text(_)), bit: TEXT },
-    Mark { key: "startTime", fits: |_| true, bit: START_TIME },
-    Mark { key: "categoryName", fits: |value| matches!(value, Value::Text(_)), bit: CATEGORY },
-    Mark { key: "t", fits: |value| matches!(value, Value::Map(_)), bit: SHORT_T },
-    Mark { key: "s", fits: |value| matches!(value, Value::Text(_)), bit: SHORT_S },
-    Mark { key: "c", fits: |value| matches!(value, Value::Text(_)), bit: SHORT_C },
-    Mark { key: "time_ns", fits: |value| matches!(value, Value::Int(_)), bit: TIME_NS },
-    Mark { key: "facility", fits: |_| true, bit: FACILITY },
-    Mark { key: "syslog_facility", fits: |_| true, bit: FACILITY },
-    Mark { key: "log.syslog.facility.code", fits: |_| true, bit: FACILITY },
-    Mark { key: "syslog_severity", fits: |value| matches!(value, Value::Int(_)), bit: SEVERITY_CODE },
-    Mark { key: "severity_code", fits: |value| matches!(value, Value::Int(_)), bit: SEVERITY_CODE },
-    Mark { key: "logging.googleapis.com/sourceLocation", fits: |_| true, bit: GOOGLE },
-    Mark { key: "logging.googleapis.com/labels", fits: |_| true, bit: GOOGLE },
-    // A number below 8 can only be a severity of syslog.
-    Mark { key: "severity", fits: |value| matches!(value, Value::Int(0..=7)), bit: SEVERITY },
-];
 
 const BUNYAN: u32 = V | PID | HOSTNAME;
 
