@@ -61,7 +61,7 @@ class Order:
     tags: list[str]
 
 
-Point = collections.namedtuple("Point", "x y")  # noqa: PYI024 - the untyped form is pickled like the typed one.
+Point = collections.namedtuple("Point", "x y")
 
 
 def record(message="hello %s", args=("world",), level=logging.INFO, **extra):
