@@ -88,7 +88,9 @@ class Service:
     def address(self, scheme: str, protocol: str = "") -> "tuple[str, int]":
         """Return host and port of a listener."""
         for line in self.said:
-            found = re.search(rf"listening at {scheme}://(\[[^]]+\]|[^:]+):(\d+)(\?protocol=(\S+))?$", line)
+            found = re.search(
+                rf"listening at {scheme}://(\[[^]]+\]|[^:]+):(\d+)(\?(?:protocol=([^&\s]+))?(?:&?levels=\S+)?)?$", line
+            )
             if found and (found[4] or "") == protocol:
                 return found[1], int(found[2])
         raise AssertionError(f"no {scheme} listener: {self.said}")

@@ -171,15 +171,42 @@ def test_a_chunk_of_more_than_16_mib_is_stored_whole(service):
     assert messages == service.stored_messages()
 
 
-@pytest.mark.parametrize("kind", ["cut", "changed", "unknown"])
+@pytest.mark.parametrize("compressed", ["gzip", "text"])
+def test_a_damaged_entry_of_a_chunk_costs_only_itself(service, compressed):
+    entries = [packed([1763800000, {"message": f"number {number}"}]) for number in range(1_000)]
+    entries[500] = b"\xc1" + entries[500][1:]
+    content = b"".join(entries)
+    packer = gzip.compress if compressed == "gzip" else bytes
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        sender.sendall(packed(["app", packer(content), {"chunk": "c", "compressed": compressed, "size": 1_000}]))
+        assert packed({"ack": "c"}) == sender.recv(100)
+
+    (row,) = service.query("logger=logspool.undecoded")
+    assert entries[500] == base64.b64decode(row["fields"]["frame_base64"])
+    assert 999 == service.count("logger=app")
+
+
+@pytest.mark.parametrize(
+    ("records", "text"), [(30_000, "x" * 1_000), (420_000, "")], ids=["29.5 MiB inflated", "small records"]
+)
+def test_a_chunk_of_many_records_is_stored_whole(service, records, text):
+    entry = b"\x92\xce\x69\x21\x00\x00\x82" + packed("message") + text32(text) + packed("n") + b"\xce"
+    content = b"".join(entry + struct.pack(">I", number) for number in range(records))
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        sender.sendall(packed(["app", gzip.compress(content, 1), {"chunk": "many", "compressed": "gzip"}]))
+        assert packed({"ack": "many"}) == sender.recv(100)
+
+    assert records == service.count("logger=app")
+    assert 1 == service.count(f"logger=app n={records - 1}")
+
+
+@pytest.mark.parametrize("kind", ["cut", "unknown"])
 def test_an_acknowledged_chunk_that_cannot_be_read_is_kept_whole(service, kind):
     entries = [packed([1763800000, {"message": f"number {number}"}]) for number in range(1_000)]
-    if kind == "changed":
-        entries[500] = b"\xc1" + entries[500][1:]
     content = b"".join(entries)
     if kind == "cut":
         content = gzip.compress(content)[:-300]
-    compressed = {"cut": "gzip", "changed": "text", "unknown": "lz4"}[kind]
+    compressed = {"cut": "gzip", "unknown": "lz4"}[kind]
     frame = packed(["app", content, {"chunk": kind, "compressed": compressed, "size": 1_000}])
     with socket.create_connection(service.tcp, DEADLINE) as sender:
         sender.sendall(frame)

@@ -110,6 +110,13 @@ impl Batch {
         });
     }
 
+    /// Replaces the level of the last record.
+    pub fn set_last_level(&mut self, level: u16) {
+        if let Some(last) = self.rows.last_mut() {
+            last.level = level;
+        }
+    }
+
     /// Appends a text, and returns its length. The length always fits the type, because frames are far shorter.
     fn append(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return ABSENT };
@@ -199,6 +206,7 @@ impl<'a> Row<'a> {
         Record {
             time_ns: Some(self.time_ns),
             level: self.level,
+            sent_level: None,
             logger: Cow::Borrowed(self.logger),
             message: Cow::Borrowed(self.message),
             file: text(self.file),
@@ -231,6 +239,7 @@ mod tests {
         let full = Record {
             time_ns: Some(-5),
             level: 40,
+            sent_level: None,
             logger: "shop".into(),
             message: "ü\0\u{1F600}".into(),
             file: Some("cart.py".into()),

@@ -15,6 +15,8 @@ pub struct Record<'a> {
     pub time_ns: Option<i64>,
     /// Number of the level, as in Python's `logging`: 10 DEBUG, 20 INFO, 30 WARNING, 40 ERROR, 50 CRITICAL.
     pub level: u16,
+    /// The level as a number of the sender, if its scale was guessed. Stores do not keep it.
+    pub sent_level: Option<i64>,
     /// Name of the logger.
     pub logger: Cow<'a, str>,
     /// The message, with its arguments formatted.
@@ -117,6 +119,7 @@ impl<'a> Record<'a> {
         Record {
             time_ns: self.time_ns,
             level: self.level,
+            sent_level: self.sent_level,
             logger: text(self.logger),
             message: text(self.message),
             file: own(self.file),

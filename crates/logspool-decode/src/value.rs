@@ -91,8 +91,17 @@ impl Serialize for Value<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        LimitedValue(&Cell::new(usize::MAX)).deserialize(from)
+        LimitedValue(&ValueBudget::new(usize::MAX)).deserialize(from)
     }
+}
+
+/// Says whether the values have all digits of their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// They have.
+    Exact,
+    /// A double is so large that it may have been an integer with more digits.
+    Rounded,
 }
 
 /// Parses JSON with at most `most` values. Each value of a list or map counts, and so does each name.
@@ -100,20 +109,34 @@ impl<'de: 'a, 'a> Deserialize<'de> for Value<'a> {
 /// # Errors
 ///
 /// The text is not JSON, or has more than `most` values.
-pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<Value<'_>> {
+pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<(Value<'_>, Precision)> {
     let mut from = serde_json::Deserializer::from_slice(json);
-    let value = LimitedValue(&Cell::new(most)).deserialize(&mut from)?;
+    let budget = ValueBudget::new(most);
+    let value = LimitedValue(&budget).deserialize(&mut from)?;
     from.end()?;
-    Ok(value)
+    Ok((value, budget.precision.get()))
 }
 
-/// Parses a value. The cell holds the number of values that may still be parsed. Parsing fails when it is 0.
+/// The number of values that may still be parsed, and what was noticed until now.
+struct ValueBudget {
+    left: Cell<usize>,
+    precision: Cell<Precision>,
+}
+
+impl ValueBudget {
+    fn new(most: usize) -> Self {
+        Self { left: Cell::new(most), precision: Cell::new(Precision::Exact) }
+    }
+}
+
+/// Parses a value. Parsing fails when no more values may be parsed.
 #[derive(Clone, Copy)]
-struct LimitedValue<'c>(&'c Cell<usize>);
+struct LimitedValue<'c>(&'c ValueBudget);
 
 impl LimitedValue<'_> {
     fn count<E: Error>(self) -> Result<(), E> {
-        self.0.set(self.0.get().checked_sub(1).ok_or_else(|| E::custom("too many values"))?);
+        let left = self.0.left.get().checked_sub(1).ok_or_else(|| E::custom("too many values"))?;
+        self.0.left.set(left);
         Ok(())
     }
 }
@@ -165,6 +188,10 @@ impl<'de> Visitor<'de> for LimitedValue<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value<'de>, E> {
+        // Integers beyond 64 bits arrive here.
+        if value.abs() >= 9.2e18 {
+            self.0.precision.set(Precision::Rounded);
+        }
         Ok(Value::Float(value))
     }
 
@@ -201,7 +228,7 @@ mod tests {
     fn json_of_too_many_values_is_an_error_before_they_are_kept() {
         let json = br#"{"a":[1,2,{"b":null}]}"#;
 
-        assert_eq!(br#"{"a":[1,2,{"b":null}]}"#, &*serde_json::to_vec(&from_json(json, 8).unwrap()).unwrap());
+        assert_eq!(br#"{"a":[1,2,{"b":null}]}"#, &*serde_json::to_vec(&from_json(json, 8).unwrap().0).unwrap());
         assert!(from_json(json, 7).unwrap_err().to_string().starts_with("too many values at line 1"));
         assert!(from_json(b"1 2", 7).is_err());
     }

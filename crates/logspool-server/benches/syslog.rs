@@ -57,7 +57,7 @@ fn main() {
 fn deliveries(stream: &[u8]) -> Vec<Arc<Delivery>> {
     let metrics = Metrics::default();
     let mut framer = (SYSLOG.frame_format().expect("syslog has frames").framer)(LIMIT);
-    let mut reader = FrameReader::new(&SYSLOG, Peer::Local(0), &metrics);
+    let mut reader = FrameReader::new(&SYSLOG, Peer::local(0), &metrics);
     let (mut made, mut waiting) = (Vec::new(), Vec::new());
     for piece in stream.chunks(PIECE_BYTES) {
         waiting.extend_from_slice(piece);

@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::decoders::levels::{SCALES, Scale};
 use crate::protocol::Protocol;
 use crate::protocols;
 use crate::protocols::forward::FORWARD;
@@ -20,6 +21,8 @@ pub struct ListenAddress {
     /// The only protocol that the listener accepts; `None`: every protocol; the first bytes of a connection or datagram
     /// decide which one.
     pub protocol: Option<&'static Protocol>,
+    /// The scale of level numbers in JSON and Forward. `None`: the keys of each record decide.
+    pub levels: Option<Scale>,
 }
 
 /// A network address or socket path at which the service listens.
@@ -36,12 +39,12 @@ pub enum Endpoint {
 impl ListenAddress {
     /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Tcp(address), protocol: None }
+        Self { endpoint: Endpoint::Tcp(address), protocol: None, levels: None }
     }
 
     /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Udp(address), protocol: None }
+        Self { endpoint: Endpoint::Udp(address), protocol: None, levels: None }
     }
 
     /// True if the listener uses TLS.
@@ -77,11 +80,15 @@ impl fmt::Display for ListenAddress {
             Endpoint::Unix(path) => write!(to, "unix://{}", path.display())?,
             Endpoint::UnixDatagram(path) => write!(to, "unix://{}?kind=datagram", path.display())?,
         }
-        let separator = if matches!(self.endpoint, Endpoint::UnixDatagram(_)) { '&' } else { '?' };
-        match self.protocol {
-            Some(protocol) => write!(to, "{separator}protocol={}", protocol.name),
-            None => Ok(()),
+        let kind = matches!(self.endpoint, Endpoint::UnixDatagram(_)).then_some(("kind", "datagram"));
+        let protocol = self.protocol.map(|protocol| ("protocol", protocol.name));
+        let levels = self.levels.map(|scale| ("levels", scale.name()));
+        let mut separator = '?';
+        for (name, value) in [kind, protocol, levels].into_iter().flatten() {
+            write!(to, "{separator}{name}={value}")?;
+            separator = '&';
         }
+        Ok(())
     }
 }
 
@@ -110,12 +117,12 @@ impl FromStr for ListenAddress {
         if options.kind.is_some() && !matches!(at, Endpoint::Unix(_) | Endpoint::UnixDatagram(_)) {
             return Err(format!("{text:?}: only unix:// has the option ?kind="));
         }
-        let protocol = options.protocol;
+        let SocketOptions { protocol, levels, .. } = options;
         if let (Endpoint::Udp(_) | Endpoint::UnixDatagram(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol)
         {
             return Err(format!("{text:?}: this protocol has no datagrams"));
         }
-        Ok(Self { endpoint: at, protocol })
+        Ok(Self { endpoint: at, protocol, levels })
     }
 }
 
@@ -131,6 +138,7 @@ enum SocketKind {
 struct SocketOptions {
     protocol: Option<&'static Protocol>,
     kind: Option<SocketKind>,
+    levels: Option<Scale>,
 }
 
 impl SocketOptions {
@@ -139,18 +147,27 @@ impl SocketOptions {
         for option in query.into_iter().flat_map(|query| query.split('&')) {
             match option.split_once('=') {
                 Some(("protocol", name)) => options.protocol = Some(protocols::by_name(name)?),
+                Some(("levels", name)) => options.levels = Some(scale(name)?),
                 Some(("kind", "datagram")) => options.kind = Some(SocketKind::Datagram),
                 Some(("kind", "stream")) => options.kind = Some(SocketKind::Stream),
                 Some(("kind", other)) => return Err(format!("unknown kind {other:?}: use stream or datagram")),
                 _ => {
                     return Err(format!(
-                        "unknown option {option:?}: only protocol=NAME, and kind=datagram of unix://, are supported"
+                        "unknown option {option:?}: only protocol=NAME, levels=NAME, and kind=datagram of unix://, are \
+                         supported"
                     ));
                 }
             }
         }
         Ok(options)
     }
+}
+
+fn scale(name: &str) -> Result<Scale, String> {
+    Scale::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = SCALES.iter().map(|row| row.name).collect();
+        format!("unknown scale of levels {name:?}: {}", names.join(", "))
+    })
 }
 
 fn socket(text: &str) -> Result<SocketAddr, String> {
@@ -231,6 +248,8 @@ mod tests {
             "unix:///run/x.sock",
             "unix:///dev/log?kind=datagram",
             "unix:///x?kind=datagram&protocol=syslog",
+            "udp://127.0.0.1:1?levels=syslog",
+            "tcp://127.0.0.1:1?protocol=json&levels=pino",
         ] {
             assert_eq!(text, text.parse::<ListenAddress>().unwrap().to_string());
         }
@@ -250,6 +269,7 @@ mod tests {
             ("tcp://127.0.0.1:1?kind=datagram", "only unix://"),
             ("unix:///x?kind=raw", "stream or datagram"),
             ("unix:///x?kind=datagram&protocol=http", "datagrams"),
+            ("tcp://127.0.0.1:1?levels=loud", "python, pino, syslog"),
             ("udp://127.0.0.1:1?protocol=http", "datagrams"),
         ] {
             let error = text.parse::<ListenAddress>().unwrap_err();

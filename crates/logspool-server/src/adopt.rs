@@ -302,7 +302,7 @@ impl Adopter for FolderAdoption {
 
 /// Returns the peer that counts as the sender of adopted records: the user of the service.
 fn local_peer() -> Peer {
-    Peer::Local(rustix::process::getuid().as_raw())
+    Peer::local(rustix::process::getuid().as_raw())
 }
 
 fn service_address(place: &Path) -> Option<ServiceAddress> {

@@ -2,11 +2,18 @@
 
 use std::net::SocketAddr;
 
+use crate::decoders::levels::Scale;
 use crate::origin::Origin;
 
-/// The process at the other end of a connection.
+/// The process at the other end of a connection, and what its listener says about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Peer {
+pub struct Peer {
+    process: PeerProcess,
+    levels: Option<Scale>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum PeerProcess {
     /// A process on any machine.
     Socket(SocketAddr),
     /// A process on this machine that runs as the user with this id.
@@ -14,27 +21,47 @@ pub enum Peer {
 }
 
 impl Peer {
+    /// A process on any machine.
+    pub fn socket(address: SocketAddr) -> Self {
+        Self { process: PeerProcess::Socket(address), levels: None }
+    }
+
+    /// A process on this machine that runs as the user with this id.
+    pub fn local(user: u32) -> Self {
+        Self { process: PeerProcess::Local(user), levels: None }
+    }
+
+    /// The same peer, with the scale of its level numbers.
+    pub fn with_levels(self, levels: Option<Scale>) -> Self {
+        Self { levels, ..self }
+    }
+
+    /// The scale of the peer's level numbers. `None`: the keys of each record decide.
+    pub fn levels(&self) -> Option<Scale> {
+        self.levels
+    }
+
     /// The origin that the peer belongs to.
     pub fn origin(&self) -> Origin {
-        match self {
-            Self::Socket(address) => address.ip().into(),
-            Self::Local(user) => Origin::User(*user),
+        match self.process {
+            PeerProcess::Socket(address) => address.ip().into(),
+            PeerProcess::Local(user) => Origin::User(user),
         }
     }
 
     /// The name of the peer in messages.
     pub fn name(&self) -> String {
-        match self {
-            Self::Socket(address) => address.to_string(),
-            Self::Local(_) => "a local process".to_owned(),
+        match self.process {
+            PeerProcess::Socket(address) => address.to_string(),
+            PeerProcess::Local(_) => "a local process".to_owned(),
         }
     }
 
     /// The host of the peer's records that name no host themselves.
     pub fn host(&self) -> String {
-        match self {
-            Self::Socket(address) => address.ip().to_canonical().to_string(),
-            Self::Local(_) => "localhost".to_owned(),
+        match self.process {
+            PeerProcess::Socket(address) => address.ip().to_canonical().to_string(),
+            PeerProcess::Local(_) => "localhost".to_owned(),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use logspool_server::config::Config;
+use logspool_server::decoders::levels::SCALES;
 use logspool_server::{protocols, stores};
 use schemars::schema_for;
 use serde_json::Value;
@@ -75,6 +76,13 @@ fn page() -> String {
     for protocol in protocols::ALL {
         let datagrams = if protocol.datagrams.is_some() { "yes" } else { "no" };
         writeln!(page, "| `{}` | {} | {datagrams} |", protocol.name, protocol.senders).unwrap();
+    }
+    page.push_str(
+        "\n## Levels\n\nNames of levels are always understood. The other keys of a record tell the scale of a number; \
+         `?levels=NAME` in an address of `listen` fixes it.\n\n| name | senders |\n|---|---|\n",
+    );
+    for scale in SCALES {
+        writeln!(page, "| `{}` | {} |", scale.name, scale.senders).unwrap();
     }
     page.push_str("\n## Stores\n\nThe form of an address of `store`, by kind.\n\n| kind | address |\n|---|---|\n");
     for kind in stores::ALL {

@@ -14,6 +14,7 @@ use logspool_server::decoders::forward::handshake::{
 use logspool_server::decoders::forward::{
     self, ForwardError, ForwardLimits, ForwardProblem, ReadProgress, RecordFlow, ScannedFrame, Scanner,
 };
+use logspool_server::record::Record;
 use rmp::encode;
 use serde_json::json;
 
@@ -267,9 +268,9 @@ fn odd_values_lose_nothing() {
 
     assert_eq!(
         json!({"tag": "t", "records": [{
-            "time_ns": 5_000_000_000_i64, "level": 0, "logger": "own", "message": "caf\u{FFFD}",
+            "time_ns": 5_000_000_000_i64, "level": 0, "logger": "own", "message": "second",
             "fields": {
-                "message": 5, "msg": "second", "7": "a number as a key", "when": "2023-11-14T22:13:20.125+00:00",
+                "message": 5, "log": "caf\u{FFFD}", "7": "a number as a key", "when": "2023-11-14T22:13:20.125+00:00",
                 "other": "<extension 5>", "deep": null, "tag": "t",
             },
         }]}),
@@ -375,6 +376,73 @@ fn records_are_read_in_parts_and_with_a_small_buffer_as_at_once() {
         assert_eq!(whole["records"].as_array().unwrap()[10..], found);
         assert!(matches!(part(&mut found, &mut records), Ok(ReadProgress::Done)));
     }
+}
+
+#[test]
+fn a_damaged_entry_costs_only_itself() {
+    let entries: Vec<_> = (0..2_000).map(|number| entry(&format!("number {number}"))).collect();
+    let timed = |entry: &[u8]| [b"\x92\xCE\x69\x21\0\0".as_slice(), &entry[2..]].concat();
+    let entries: Vec<_> = entries.iter().map(|entry| timed(entry)).collect();
+    let gzipped = map(&[("compressed", text("gzip"))]);
+    let wrong: &[(&str, fn(&mut Vec<u8>))] = &[
+        ("no MessagePack", |entry| entry[0] = 0xC1),
+        ("no list", |entry| entry[0] = 0x05),
+        ("no time", |entry| entry[1] = 0xC1),
+        ("a length that is too large", |entry| entry[7] = 0xBF),
+    ];
+    for (kind, change) in wrong {
+        let mut changed = entries.clone();
+        change(&mut changed[1_500]);
+        let packed = changed.concat();
+        for frame in [list(&[b"\xA1t", &bin(&packed)]), list(&[b"\xA1t", &bin(&gzip(&packed)), &gzipped])] {
+            let message = forward::read(&frame, &ForwardLimits::default()).unwrap();
+            let (mut buffer, mut found, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+            let mut records = message.records(&mut buffer, 1 << 20, 0);
+            let each = |found: &mut Vec<String>, record: &Record<'_>| {
+                found.push(record.message.clone().into_owned());
+                RecordFlow::Continue
+            };
+            while records.read(|record| each(&mut found, record)).unwrap() == ReadProgress::Damaged {
+                damaged.push(records.damaged().unwrap().bytes);
+            }
+
+            // A changed length may take the entry behind with it.
+            assert!((1_997..=1_999).contains(&found.len()), "{kind}: {}", found.len());
+            assert_eq!("number 1999", found.last().unwrap(), "{kind}");
+            let bytes: usize = damaged.iter().map(Vec::len).sum();
+            assert_eq!(1, damaged.len(), "{kind}");
+            assert!(bytes < 60, "{kind}: {bytes}");
+        }
+    }
+}
+
+#[test]
+fn the_entries_after_a_damaged_one_are_searched_in_bounded_time() {
+    let starts = b"\x92\xCE\0\0\0\x05\xDD\0\0\x20\0".repeat(100_000);
+    let frame = list(&[b"\xA1t", &bin(&[b"\xC1".as_slice(), &starts].concat())]);
+    let message = forward::read(&frame, &ForwardLimits::default()).unwrap();
+
+    assert!(message.records(&mut Vec::new(), 1 << 20, 0).read(|_| RecordFlow::Continue).is_err());
+}
+
+#[test]
+fn the_metadata_of_fluent_bit_is_understood() {
+    let otlp = map(&[
+        ("severity_number", b"\x11".to_vec()),
+        ("severity_text", text("Error")),
+        ("trace_id", bin(b"\xAB\x01")),
+        ("attributes", map(&[("level", text("x"))])),
+    ]);
+    let time = [b"\x92\xCE\0\0\0\x05".as_slice(), &map(&[("otlp", otlp), ("other", b"\x07".to_vec())])].concat();
+    let entry = [b"\x92".as_slice(), &time, &map(&[("log", text("m"))])].concat();
+
+    assert_eq!(
+        json!([{
+            "time_ns": 5_000_000_000_i64, "level": 40, "logger": "t", "message": "m", "trace_id": "ab01",
+            "fields": {"severity_text": "Error", "level": "x", "other": 7},
+        }]),
+        read(&list(&[b"\xA1t", &bin(&entry)])).unwrap()["records"]
+    );
 }
 
 #[test]

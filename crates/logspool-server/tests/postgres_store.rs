@@ -40,6 +40,7 @@ fn every_field_is_read_as_it_was_written() {
     let full = Record {
         time_ns: Some(-5),
         level: u16::MAX,
+        sent_level: None,
         logger: nasty.into(),
         message: nasty.into(),
         file: text("file"),

@@ -15,6 +15,7 @@ fn full(text: &str) -> Record<'static> {
     Record {
         time_ns: Some(TODAY + 1),
         level: u16::MAX,
+        sent_level: None,
         logger: text().unwrap_or_default(),
         message: text().unwrap_or_default(),
         file: text(),

@@ -131,7 +131,8 @@ def test_what_rsyslog_sends_on_is_found(service, start_rsyslog, protocol, framin
     assert {round(expected.timestamp() * 1e6)} == {row["time_ns"] // 1000 for row in rows}
     # The older forms have no place for structured data.
     data = {"msgid": "ID7", "order@32473": {"id": "7", "who": 'Zoë "Z"'}} if "23" in template else {}
-    assert [{"facility": "local0", **data}] * len(rows) == [row["fields"] for row in rows]
+    names = [{"severity": "crit"} if row["level"] == 50 else {} for row in rows]
+    assert [{"facility": "local0", **data, **name} for name in names] == [row["fields"] for row in rows]
 
 
 def shown(message, escapes):

@@ -7,6 +7,7 @@
 //! logspool's own client uses this protocol too, with a `chunk` that [`ChunkId`] parses.
 
 mod chunk_id;
+mod damage;
 mod entry;
 mod group;
 pub mod handshake;
@@ -21,6 +22,7 @@ use super::convert;
 use crate::record::Record;
 
 pub use chunk_id::ChunkId;
+pub use damage::DamagedEntry;
 use entry::{Entry, EntryReader};
 use inflater::{Compression, ZSTD_WINDOW_LOG};
 use msgpack::{Token, TokenReader};

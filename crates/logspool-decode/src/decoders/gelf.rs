@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 
-use super::convert::{self, into_text};
+use super::draft::Draft;
 use super::json_line::{self, JsonLineError};
+use super::levels::Scale;
+use super::parts::Part;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -22,46 +24,26 @@ pub fn read(message: &[u8]) -> Result<Record<'_>, JsonLineError> {
 /// Converts the pairs of an object to a record.
 pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
     // In GELF 1.1 a missing level means 1, alert. No sender intends that. Like most servers, we use INFO.
-    let mut record = Record { level: 20, ..Record::default() };
+    let mut draft = Draft::default();
+    draft.record.level = 20;
+    draft.scale = Some(Scale::Syslog);
     let (mut short, mut full) = (None, None);
     for (name, value) in pairs {
-        match (&*name, &value) {
-            ("version", _) => {}
-            ("host", Value::Text(_)) => record.host = Some(into_text(value)),
-            ("short_message", Value::Text(_)) => short = Some(into_text(value)),
-            ("full_message", Value::Text(_)) => full = Some(into_text(value)),
-            ("timestamp", _) if record.time_ns.is_none() && convert::nanoseconds(&value).is_some() => {
-                record.time_ns = convert::nanoseconds(&value);
-            }
-            ("level", Value::Int(severity)) if convert::level_of_severity(*severity).is_some() => {
-                record.level = convert::level_of_severity(*severity).unwrap_or_default();
-            }
-            ("facility" | "_logger" | "_logger_name", Value::Text(_)) if record.logger.is_empty() => {
-                record.logger = into_text(value);
-            }
-            ("line" | "_line", _) if record.line.is_none() && convert::number::<u32>(&value).is_some() => {
-                record.line = convert::number(&value);
-            }
-            ("_pid", _) if record.process.is_none() && convert::number::<u64>(&value).is_some() => {
-                record.process = convert::number(&value);
-            }
-            ("file" | "_file", Value::Text(_)) if record.file.is_none() => record.file = Some(into_text(value)),
-            ("_function", Value::Text(_)) if record.function.is_none() => record.function = Some(into_text(value)),
-            ("_process_name", Value::Text(_)) if record.process_name.is_none() => {
-                record.process_name = Some(into_text(value));
-            }
-            ("_stack_info", Value::Text(_)) if record.stack.is_none() => record.stack = Some(into_text(value)),
+        let unused = match (&*name, value) {
+            ("version", _) => None,
+            ("short_message", Value::Text(text)) => short.replace(text).map(Value::Text),
+            ("full_message", Value::Text(text)) => full.replace(text).map(Value::Text),
             // graypy sends null in each message without a stack.
-            ("_stack_info", Value::Null) => {}
-            ("_thread_name", Value::Text(_)) if record.thread_name.is_none() => {
-                record.thread_name = Some(into_text(value));
-            }
-            ("_trace_id", Value::Text(_)) if record.trace_id.is_none() => record.trace_id = Some(into_text(value)),
-            ("_span_id", Value::Text(_)) if record.span_id.is_none() => record.span_id = Some(into_text(value)),
-            _ => record.fields.push((without_underscore(name), value)),
-        }
+            ("_stack_info", Value::Null) => None,
+            (_, value) => match part(&name) {
+                Some(part) => draft.put(part, &name, value),
+                None => Some(value),
+            },
+        };
+        draft.record.fields.extend(unused.map(|value| (without_underscore(name), value)));
     }
-    // If both are given, the full message begins with the short one. Only the full message has a traceback.
+    let mut record = draft.finish();
+    // If both are given, the full message usually begins with the short one. Only the full message has a traceback.
     match (short, full) {
         (Some(short), Some(full)) => match full.strip_prefix(&*short) {
             Some("") => record.message = short,
@@ -69,8 +51,8 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
                 record.exception = Some(Cow::Owned(rest[1..].to_owned()));
                 record.message = short;
             }
-            // graypy sends the traceback without the short message.
-            _ if full.starts_with("Traceback (most recent call last)") => {
+            // graypy and log4j2 send the traceback without the short message.
+            _ if record.exception.is_none() && is_traceback(&full) => {
                 record.message = short;
                 record.exception = Some(full);
             }
@@ -82,6 +64,33 @@ pub fn from_pairs<'a>(pairs: Vec<(Cow<'a, str>, Value<'a>)>) -> Record<'a> {
         (short, full) => record.message = short.or(full).unwrap_or_default(),
     }
     record
+}
+
+/// The part of a record with this name. Names of the specification have no underscore, all others have one.
+fn part(name: &str) -> Option<Part> {
+    Some(match name {
+        "host" => Part::Host,
+        "timestamp" => Part::Time,
+        "level" => Part::Level,
+        "facility" | "_logger" | "_logger_name" | "_loggerName" => Part::Logger,
+        "line" | "_line" => Part::Line,
+        "_pid" => Part::Process,
+        "file" | "_file" => Part::File,
+        "_function" => Part::Function,
+        "_process_name" => Part::ProcessName,
+        // log4j2 and logback
+        "_thread" | "_thread_name" | "_threadName" => Part::Thread,
+        "_stack_info" => Part::Stack,
+        "_stack_trace" | "_stacktrace" | "_exc_info" => Part::Exception,
+        "_trace_id" => Part::TraceId,
+        "_span_id" => Part::SpanId,
+        _ => return None,
+    })
+}
+
+/// True if a text is the traceback of Python or Java.
+fn is_traceback(text: &str) -> bool {
+    text.starts_with("Traceback (most recent call last)") || text.contains("\n\tat ")
 }
 
 fn without_underscore(name: Cow<'_, str>) -> Cow<'_, str> {
@@ -109,7 +118,7 @@ mod tests {
             serde_json::json!({
                 "time_ns": 1_385_053_862_307_200_000_i64, "level": 50, "logger": "", "message": "A short message",
                 "host": "example.org", "exception": "Backtrace here\n\nmore stuff",
-                "fields": {"user_id": 9001, "some_info": "foo", "some_env_var": "bar"},
+                "fields": {"user_id": 9001, "some_info": "foo", "some_env_var": "bar", "severity": "alert"},
             }),
             json(message)
         );

@@ -1,44 +1,102 @@
 //! Reads a JSON list value by value. Some collectors send many records as one list over HTTP.
+//!
+//! The values are only separated here, and not checked: a value that is no JSON costs only itself.
 
-use std::fmt;
+use serde::de::IgnoredAny;
+use serde_json::Deserializer;
 
-use serde::Deserializer as _;
-use serde::de::{SeqAccess, Visitor};
-use serde_json::value::RawValue;
+/// Reason why bytes are not a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotAList;
+
+impl std::fmt::Display for NotAList {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("the text is not a JSON list")
+    }
+}
+
+impl std::error::Error for NotAList {}
 
 /// Calls `each` with the text of each value, in order. Keeps no value.
 ///
+/// A list that is cut off ends with its last value, which may be incomplete. What follows the end of the list is a
+/// value, too: it is no JSON, so its reader reports it.
+///
 /// # Errors
 ///
-/// The bytes are not a JSON list. `each` was called with all values before the error.
-pub fn read(list: &[u8], each: impl FnMut(&[u8])) -> Result<(), serde_json::Error> {
-    let mut json = serde_json::Deserializer::from_slice(list);
-    json.deserialize_seq(ListVisitor(each))?;
-    json.end()
+/// The bytes do not begin with a list.
+pub fn read(list: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), NotAList> {
+    let list = list.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(list).trim_ascii();
+    let mut rest = list.strip_prefix(b"[").ok_or(NotAList)?;
+    let mut take = |value: &[u8]| {
+        let value = value.trim_ascii();
+        if !value.is_empty() {
+            each(value);
+        }
+    };
+    loop {
+        let length = length(rest).unwrap_or_else(|| next_value(rest));
+        take(&rest[..length]);
+        match rest[length..].split_first() {
+            Some((b',', after)) => rest = after,
+            Some((_, after)) => {
+                take(after);
+                return Ok(());
+            }
+            None => return Ok(()),
+        }
+    }
 }
 
-struct ListVisitor<F>(F);
+/// The position of the comma before the next object, in a value without an end. Such a value would take all values
+/// after it. If no object follows, the value goes to the end.
+fn next_value(bytes: &[u8]) -> usize {
+    let is_object = |at: usize| {
+        let rest = bytes[at + 1..].trim_ascii_start();
+        rest.starts_with(b"{\"")
+            && Deserializer::from_slice(rest).into_iter::<IgnoredAny>().next().is_some_and(|it| it.is_ok())
+    };
+    let mut commas = bytes.iter().enumerate().filter(|(_, byte)| **byte == b',').map(|(at, _)| at);
+    commas.find(|at| is_object(*at)).unwrap_or(bytes.len())
+}
 
-impl<'de, F: FnMut(&[u8])> Visitor<'de> for ListVisitor<F> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a list")
-    }
-
-    fn visit_seq<List: SeqAccess<'de>>(mut self, mut list: List) -> Result<(), List::Error> {
-        while let Some(value) = list.next_element::<&RawValue>()? {
-            (self.0)(value.get().as_bytes());
+/// The length of the value at the start: up to a comma or bracket outside of it. `None`: the value has no end.
+fn length(bytes: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => {
+                at = after_string(bytes, at);
+                continue;
+            }
+            b'{' | b'[' => depth += 1,
+            b']' | b',' if depth == 0 => return Some(at),
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
         }
-        Ok(())
+        at += 1;
     }
+    None
+}
+
+/// The position after the string that begins at `at`.
+fn after_string(bytes: &[u8], at: usize) -> usize {
+    let mut at = at + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'"' => return at + 1,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn values(list: &str) -> Result<Vec<String>, serde_json::Error> {
+    fn values(list: &str) -> Result<Vec<String>, NotAList> {
         let mut values = Vec::new();
         read(list.as_bytes(), |value| values.push(String::from_utf8_lossy(value).into_owned()))?;
         Ok(values)
@@ -46,16 +104,41 @@ mod tests {
 
     #[test]
     fn values_come_one_after_the_other() {
-        assert_eq!(Vec::<String>::new(), values(" [ ] ").unwrap());
-        assert_eq!(vec![r#"{"a":[1]}"#, "2", "\"ü\""], values("[{\"a\":[1]} ,\n 2,\"ü\"]\n").unwrap());
+        let cases: &[(&str, &[&str])] = &[
+            (" [ ] ", &[]),
+            ("\u{FEFF}[1]", &["1"]),
+            ("[{\"a\":[1,\"]\\\"\"]} ,\n 2,\"ü\"]\n", &["{\"a\":[1,\"]\\\"\"]}", "2", "\"ü\""]),
+            ("[{\"a\":1},]", &["{\"a\":1}"]),
+        ];
+        for (list, expected) in cases {
+            assert_eq!(*expected, values(list).unwrap(), "{list}");
+        }
     }
 
     #[test]
-    fn anything_but_a_list_is_an_error() {
-        for bad in ["", "{}", "[1", "[1,]", "[1] 2", "[{]", "[\"\u{1}\"]"] {
-            assert!(values(bad).is_err(), "{bad}");
+    fn a_bad_value_costs_only_itself() {
+        let cases: &[(&str, &[&str])] = &[
+            ("[1,,2]", &["1", "2"]),
+            ("[{\"a\":{},{\"b\":2},{\"c\":3}]", &["{\"a\":{}", "{\"b\":2}", "{\"c\":3}"]),
+            ("[{\"a\":\"x},{\"b\":2}]", &["{\"a\":\"x}", "{\"b\":2}"]),
+            ("[{\"a\":1}},{\"b\":2}]", &["{\"a\":1}}", "{\"b\":2}"]),
+            ("[{},bad,{\"a\":NaN}]", &["{}", "bad", "{\"a\":NaN}"]),
+            ("[{\"a\":1},{\"b\":", &["{\"a\":1}", "{\"b\":"]),
+            ("[{\"a\":1}] x", &["{\"a\":1}", "x"]),
+            ("[\"open", &["\"open"]),
+            ("[\"\\", &["\"\\"]),
+            ("[1", &["1"]),
+        ];
+        for (list, expected) in cases {
+            assert_eq!(*expected, values(list).unwrap(), "{list}");
         }
-        assert!(read(b"[\"\xFF\"]", |_| {}).is_err());
-        assert!(values(&"[".repeat(100_000)).is_err());
+        assert_eq!(1, values(&"[".repeat(100_000)).unwrap().len());
+    }
+
+    #[test]
+    fn other_bytes_are_no_list() {
+        for bad in ["", "{}", "1"] {
+            assert_eq!(Err(NotAList), values(bad), "{bad}");
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::json_list::NotAList;
 use super::protobuf_wire::{FieldIter, FieldValue, ProtobufError, messages};
 use super::{convert, json_line, json_list};
 use crate::record::Record;
@@ -31,6 +32,8 @@ pub enum LokiError {
     TooLarge(usize),
     /// The body is not protobuf.
     Protobuf(&'static str),
+    /// The streams, or the entries of a stream, are no list.
+    NoList(NotAList),
     /// The labels of a stream are not written as `{name="value"}`.
     Labels,
     /// An entry has no time or no line.
@@ -44,6 +47,7 @@ impl fmt::Display for LokiError {
             Self::Snappy(error) => write!(to, "the body is not snappy: {error}"),
             Self::TooLarge(limit) => write!(to, "the decompressed body exceeds {limit} bytes"),
             Self::Protobuf(problem) => write!(to, "the body is not protobuf with streams: {problem}"),
+            Self::NoList(problem) => write!(to, "the body is not JSON with streams: {problem}"),
             Self::Labels => to.write_str("the labels of a stream are not written as {name=\"value\"}"),
             Self::Entry => to.write_str("an entry is not a list of a time in nanoseconds and a line"),
         }
@@ -55,6 +59,12 @@ impl std::error::Error for LokiError {}
 impl From<ProtobufError> for LokiError {
     fn from(error: ProtobufError) -> Self {
         Self::Protobuf(error.0)
+    }
+}
+
+impl From<NotAList> for LokiError {
+    fn from(problem: NotAList) -> Self {
+        Self::NoList(problem)
     }
 }
 
@@ -103,7 +113,7 @@ pub fn read_json(body: &[u8], each: EachEntry<'_>) -> Result<(), LokiError> {
 fn stream_json(stream: &[u8], each: EachEntry<'_>) -> Result<(), LokiError> {
     let stream: StreamJson<'_> = serde_json::from_slice(stream)?;
     let labels = match (stream.stream, &stream.labels) {
-        (Some(labels), _) => match value::from_json(labels.get().as_bytes(), MAX_VALUES)? {
+        (Some(labels), _) => match value::from_json(labels.get().as_bytes(), MAX_VALUES)?.0 {
             Value::Map(pairs) => pairs,
             _ => return Err(LokiError::Labels),
         },
@@ -119,7 +129,7 @@ fn stream_json(stream: &[u8], each: EachEntry<'_>) -> Result<(), LokiError> {
 
 /// The time, line and metadata of an entry: `["ns", "line", {"name": "value"}]`, or `{"ts": "...", "line": "..."}`.
 fn entry_json(entry: &[u8]) -> Result<(Option<i64>, Cow<'_, str>, Pairs<'_>), LokiError> {
-    match value::from_json(entry, MAX_VALUES)? {
+    match value::from_json(entry, MAX_VALUES)?.0 {
         Value::List(values) => {
             let mut values = values.into_iter();
             let (Some(time), Some(Value::Text(line))) = (values.next(), values.next()) else {

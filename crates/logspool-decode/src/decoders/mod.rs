@@ -2,6 +2,7 @@
 
 pub mod convert;
 pub mod density;
+mod draft;
 pub mod elastic;
 pub mod form;
 pub mod forward;
@@ -11,11 +12,17 @@ pub mod inflate;
 pub mod journal;
 pub mod json_line;
 pub mod json_list;
+mod lenient;
+pub mod levels;
 pub mod log_record;
 pub mod loki;
+mod marks;
 pub mod otlp;
+mod parts;
 pub mod pickle;
 mod protobuf_wire;
 pub mod seq;
+pub mod shapes;
 pub mod splunk;
 pub mod syslog;
+pub mod times;

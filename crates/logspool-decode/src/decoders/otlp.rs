@@ -19,6 +19,7 @@ pub use json::read as read_json;
 pub use protobuf::read as read_protobuf;
 
 use super::convert::{self, into_text};
+use super::levels::{self, Scale};
 use super::protobuf_wire::ProtobufError;
 use crate::record::Record;
 use crate::value::Value;
@@ -137,9 +138,10 @@ impl<'a> RecordDraft<'a> {
 
     /// Sets the level by number, else by name. An unknown name becomes a field.
     fn level(&mut self, number: i64, name: Cow<'a, str>) {
-        let by_name = convert::level(&name);
-        self.record.level = of_severity(number).or(by_name).unwrap_or_default();
-        if by_name.is_none() && !name.is_empty() {
+        let by_name = levels::named(&name);
+        let level = Scale::OpenTelemetry.level(number).or(by_name.map(|named| named.level));
+        self.record.level = level.unwrap_or_default();
+        if by_name.is_none_or(|named| named.is_specific) && !name.is_empty() {
             self.record.fields.push((Cow::Borrowed("severity_text"), Value::Text(name)));
         }
     }
@@ -201,19 +203,6 @@ impl<'a> RecordDraft<'a> {
         }
         fields.extend(resource.fields.iter().cloned());
         self.record
-    }
-}
-
-/// The number of a level for a severity of OpenTelemetry, which has four severities for each level.
-fn of_severity(number: i64) -> Option<u16> {
-    match number {
-        1..=4 => Some(5),
-        5..=8 => Some(10),
-        9..=12 => Some(20),
-        13..=16 => Some(30),
-        17..=20 => Some(40),
-        21..=24 => Some(50),
-        _ => None,
     }
 }
 

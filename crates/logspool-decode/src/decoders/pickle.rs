@@ -2,13 +2,15 @@
 //!
 //! A pickle is a program for a small stack machine (CPython's `Lib/pickletools.py` describes its instructions). Our
 //! machine runs all instructions except those that import, call or set state. It only records these. An object of a
-//! common type is shown as text (`objects.rs`), any other object as `<module.Class>`.
+//! common type is shown as text (`objects.rs`), any other object by its attributes (`instances.rs`), or as
+//! `<module.Class>` if it has none.
 //!
 //! Recursion is bounded. Memoised values are not copied. Memory is bounded by the size of the frame: each instruction
 //! creates a few nodes at most.
 
 pub mod flat;
 mod graph;
+mod instances;
 mod machine;
 mod objects;
 mod problem;

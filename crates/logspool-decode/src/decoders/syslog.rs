@@ -4,15 +4,16 @@
 
 mod rfc3164;
 mod rfc5424;
+mod times;
 
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::{DateTime, FixedOffset};
+use chrono::{DateTime, FixedOffset, SecondsFormat};
 use logspool_record::syslog::FACILITIES;
 use syslog_loose::{Message, ProcId, Variant};
 
-use super::convert;
+use super::levels::Scale;
 use crate::record::Record;
 use crate::value::Value;
 use rfc5424::Rfc5424Message;
@@ -50,12 +51,15 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, M
     let is_number = (1..=3).contains(&priority.len()) && priority.bytes().all(|byte| byte.is_ascii_digit());
     let priority: i64 = priority.parse().ok().filter(|_| is_number).ok_or(MissingPriority)?;
     // A priority beyond the last facility is accepted: its severity is valid.
-    let level = convert::level_of_severity(priority & 7).unwrap_or_default();
+    let severity = priority & 7;
+    let level = Scale::Syslog.level(severity).unwrap_or_default();
     let mut record = Record { level, ..Record::default() };
     match rest.strip_prefix("1 ").and_then(rfc5424::read) {
         Some(found) => take_regular(&mut record, found),
         None => read_any(&mut record, text, rest, arrived),
     }
+    let severity = Scale::Syslog.name_of(severity);
+    record.fields.extend(severity.map(|name| (Cow::Borrowed("severity"), Value::text(name))));
     let facility = facility(priority >> 3);
     record.fields.extend(facility.map(|name| (Cow::Borrowed("facility"), Value::text(name))));
     Ok(record)
@@ -63,15 +67,33 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, M
 
 /// Reads a message of any form. `rest` is the text after its priority.
 fn read_any<'a>(record: &mut Record<'a>, text: &'a str, rest: &'a str, arrived: DateTime<FixedOffset>) {
-    let newer = || syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok();
-    match rest.starts_with("1 ").then(newer).flatten() {
-        Some(message) => take(record, message),
-        None => match rfc3164::read(rest, arrived) {
-            Some(message) => take_older(record, &message),
-            // Without a header the text after the priority is the message.
-            None => record.message = Cow::Borrowed(rest),
-        },
+    let with_version = rest.strip_prefix("1 ");
+    if let Some(message) = with_version.and_then(|_| parsed(text)) {
+        return take(record, message);
     }
+    if let Some((time, after)) = with_version.and_then(|rest| times::newer(rest, arrived)) {
+        let regular = format!("<14>1 {}{after}", time.to_rfc3339_opts(SecondsFormat::Nanos, true));
+        if let Some(message) = parsed(&regular) {
+            let mut owned = Record { level: record.level, ..Record::default() };
+            take(&mut owned, message);
+            *record = owned.into_owned();
+            return;
+        }
+        // Meraki sends a version and a time, and then host and text as in older messages.
+        if let Some(message) = rfc3164::read_after(time, after) {
+            return take_older(record, &message);
+        }
+    }
+    match rfc3164::read(rest, arrived) {
+        Some(message) => take_older(record, &message),
+        // Without a header the text after the priority is the message.
+        None => record.message = Cow::Borrowed(rest),
+    }
+}
+
+/// Reads a message of RFC 5424.
+fn parsed(text: &str) -> Option<Message<&str>> {
+    syslog_loose::parse_message_with_year_exact(text, |_| 0, Variant::RFC5424).ok()
 }
 
 fn take_regular<'a>(record: &mut Record<'a>, found: Rfc5424Message<'a>) {
@@ -176,13 +198,42 @@ mod tests {
                 "message": "An application event", "host": "mymachine.example.com",
                 "fields": {
                     "msgid": "ID47", "exampleSDID@32473": {"iut": "3", "eventSource": "App \"x\""},
-                    "facility": "local4",
+                    "severity": "notice", "facility": "local4",
                 },
             }),
             json(message.as_bytes())
         );
         let short = json(b"<34>1 - - - - - - ");
         assert_eq!((Some(50), Some("")), (short["level"].as_u64(), short["message"].as_str()));
+    }
+
+    #[test]
+    fn times_of_rfc_5424_in_other_forms_are_read() {
+        for time in [
+            "2026-09-21T14:13:20.125+0000",
+            "2026-09-21 14:13:20.125Z",
+            "2026-09-21T14:13:20,125Z",
+            "2026-09-21 16:13:20,125 +0200",
+            "2026-09-21T15:13:20.125",
+            "2026-09-21 15:13:20.125",
+        ] {
+            assert_eq!(
+                serde_json::json!({
+                    "time_ns": 1_790_000_000_125_000_000_i64, "level": 20, "logger": "app", "message": "m", "host": "h",
+                    "process": 7, "fields": {"facility": "user"},
+                }),
+                json(format!("<14>1 {time} h app 7 - - m").as_bytes()),
+                "{time}"
+            );
+        }
+        let meraki = json(b"<134>1 1790000000.125000000 MX84 urls src=192.0.2.1:80 request: GET http://x/");
+        assert_eq!(
+            serde_json::json!({
+                "time_ns": 1_790_000_000_125_000_000_i64, "level": 20, "logger": "urls", "host": "MX84",
+                "message": "src=192.0.2.1:80 request: GET http://x/", "fields": {"facility": "local0"},
+            }),
+            meraki
+        );
     }
 
     /// The general parser reads every message of the fast path to the same record.

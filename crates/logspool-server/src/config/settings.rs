@@ -16,7 +16,8 @@ use crate::stores::StoreAddress;
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `unix:///PATH?kind=datagram`, `tls://HOST:PORT`. A stream
-    /// listener accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)).
+    /// listener accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)). `?levels=NAME` sets the scale of
+    /// level numbers in JSON and Forward (see [Levels](#levels)).
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<ListenAddress>,
     /// Address for queries, metrics and HTTP senders: `HOST:PORT`, or `"off"`.

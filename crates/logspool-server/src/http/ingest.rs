@@ -208,7 +208,7 @@ fn read_list(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Resu
             reader.read(value);
         }
     })
-    .map_err(|error| HttpError(StatusCode::BAD_REQUEST, format!("the body is not a JSON list: {error}")))?;
+    .map_err(|error| HttpError(StatusCode::BAD_REQUEST, error.to_string()))?;
     match longest <= limit {
         true => not_too_many(reader, bytes, limits),
         false => Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limit).to_string())),

@@ -36,7 +36,7 @@ fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(JsonFramer { limit, json: JsonScan::default() })
 }
 
-/// Decodes a JSON line. It is decoded as GELF if it has the keys that GELF requires.
+/// Decodes a JSON line. It is decoded as GELF if it has a key that only GELF has: not all senders send the version.
 fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     // syslog-ng ends each datagram of GELF with NUL.
     let end = frame.iter().rposition(|byte| *byte != 0 && !byte.is_ascii_whitespace()).map_or(0, |last| last + 1);
@@ -45,8 +45,7 @@ fn read(frame: &[u8], _: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
     if pairs.is_empty() {
         return Err("the line is an empty JSON object".to_owned());
     }
-    let has = |key: &str| pairs.iter().any(|(name, _)| name == key);
-    let is_gelf = has("version") && has("short_message");
+    let is_gelf = pairs.iter().any(|(name, _)| name == "short_message");
     Ok(if is_gelf { gelf::from_pairs(pairs) } else { json_line::from_pairs(pairs) })
 }
 
@@ -117,10 +116,14 @@ impl JsonScan {
         FrameScan::Incomplete
     }
 
-    /// True if the next byte begins a line, in an object that has no place for a value here.
+    /// True if the next byte begins a line, in an object or list that has no place for a value here.
     fn is_cut_off(&self, bytes: &[u8]) -> bool {
         let begins_line = self.scanned > 0 && bytes[self.scanned - 1] == b'\n';
-        begins_line && self.depth > 0 && self.objects & 1 == 1 && self.last != b':'
+        let has_place = match self.objects & 1 {
+            1 => self.last == b':',
+            _ => matches!(self.last, b'[' | b','),
+        };
+        begins_line && self.depth > 0 && !has_place
     }
 
     fn end(&mut self) -> FrameScan {
@@ -175,8 +178,18 @@ mod tests {
     fn a_line_that_is_cut_off_ends_at_its_line_end() {
         check(
             framer,
-            b"{\"m\":1,\n{\"a\":\n{\"b\":[\n{}]}}\n{\n{\"c\":{\"d\":2\n{}\n{",
-            &[b"{\"m\":1,", b"{\"a\":\n{\"b\":[\n{}]}}", b"{", b"{\"c\":{\"d\":2", b"{}"],
+            b"{\"m\":1,\n{\"a\":\n{\"b\":[\n{}]}}\n{\n{\"c\":{\"d\":2\n{}\n[{\"e\":1}\n{\"f\":1}\n[{},\n{}\n{\"g\":1}\n{",
+            &[
+                b"{\"m\":1,",
+                b"{\"a\":\n{\"b\":[\n{}]}}",
+                b"{",
+                b"{\"c\":{\"d\":2",
+                b"{}",
+                b"[{\"e\":1}",
+                b"{\"f\":1}",
+                b"[{},\n{}",
+                b"{\"g\":1}",
+            ],
             b"{",
         );
     }

@@ -57,11 +57,12 @@ impl Socket {
         }
     }
 
-    /// Receives a datagram if there is one. The sender at a unix socket is some process of this machine.
-    fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, Peer)> {
+    /// Receives a datagram if there is one, with the address that tells its sender from others. The sender at a unix
+    /// socket is some process of this machine.
+    fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Peer)> {
         match self {
-            Self::Udp(socket) => socket.try_recv_from(buffer).map(|(length, from)| (length, Peer::Socket(from))),
-            Self::Unix(socket) => socket.try_recv(buffer).map(|length| (length, Peer::Local(ANY_USER))),
+            Self::Udp(socket) => socket.try_recv_from(buffer).map(|(length, from)| (length, from, Peer::socket(from))),
+            Self::Unix(socket) => socket.try_recv(buffer).map(|length| (length, LOCAL, Peer::local(ANY_USER))),
         }
     }
 }
@@ -101,12 +102,12 @@ impl DatagramReader {
                 () = sleep_until(readers.next_expiry().map(Into::into)) => {}
                 () = stopped(&mut stop) => break,
             }
-            readers.read_burst(&self.socket, self.address.protocol);
+            readers.read_burst(&self.socket, &self.address);
         }
         let end = stop.borrow().map(tokio::time::Instant::into_std);
         let is_in_time = || end.is_some_and(|end| Instant::now() < end);
         // Read the datagrams that the kernel still holds. The time is limited because senders may continue to send.
-        while readers.read_burst(&self.socket, self.address.protocol) > 0 && is_in_time() {}
+        while readers.read_burst(&self.socket, &self.address) > 0 && is_in_time() {}
         readers.end();
         if let Endpoint::UnixDatagram(path) = &self.address.endpoint {
             drop(std::fs::remove_file(path));
@@ -146,19 +147,20 @@ impl<'a> ProtocolReaders<'a> {
     }
 
     /// Reads the datagrams that have arrived, and hands over their records. Returns the number of datagrams.
-    fn read_burst(&mut self, socket: &Socket, protocol: Option<&'static Protocol>) -> usize {
+    fn read_burst(&mut self, socket: &Socket, address: &ListenAddress) -> usize {
         for ProtocolReader { reader, .. } in &mut self.all {
             reader.mark_arrival();
         }
         let mut count = 0;
         while count < BURST_DATAGRAMS {
-            let Ok((length, peer)) = socket.try_receive(&mut self.buffer) else { break };
+            let Ok((length, from, peer)) = socket.try_receive(&mut self.buffer) else { break };
             count += 1;
+            let peer = peer.with_levels(address.levels);
             let datagram = &self.buffer[..length];
             if datagram == HEARTBEAT {
                 continue;
             }
-            let Some(protocol) = protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
+            let Some(protocol) = address.protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
             let Some(declared) = &protocol.datagrams else { continue };
             let place = self.all.iter().position(|known| known.protocol == protocol).unwrap_or_else(|| {
                 let reader = FrameReader::new(protocol, peer.clone(), &self.shared.intake.metrics);
@@ -166,10 +168,6 @@ impl<'a> ProtocolReaders<'a> {
                 self.all.len() - 1
             });
             let ProtocolReader { unpack, reader, .. } = &mut self.all[place];
-            let from = match &peer {
-                Peer::Socket(from) => *from,
-                Peer::Local(_) => LOCAL,
-            };
             reader.set_peer(peer);
             unpack.take(datagram, from, Instant::now(), &mut |found| match found {
                 Ok(frame) => reader.read(frame),

@@ -160,6 +160,10 @@ impl<'a> FrameReader<'a> {
     fn append(&mut self, record: &Record<'_>) {
         let time_ns = self.arrived.timestamp_nanos_opt().unwrap_or_default();
         self.batch.push(record, Arrival { time_ns, host: &self.host });
+        // The decoder guessed the scale of the number. The option of the listener replaces the guess.
+        if let Some(level) = record.sent_level.and_then(|number| self.peer.levels()?.level(number)) {
+            self.batch.set_last_level(level);
+        }
     }
 
     /// Counts a frame that the caller decodes itself.
@@ -284,12 +288,13 @@ fn kept_frame(frame: &[u8]) -> Vec<(Cow<'_, str>, Value<'_>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoders::levels::Scale;
     use crate::protocols::json::JSON;
     use crate::protocols::pickle::PICKLE;
 
     fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
-        let mut reader = FrameReader::new(protocol, Peer::Socket(([127, 0, 0, 1], 7).into()), &metrics);
+        let mut reader = FrameReader::new(protocol, Peer::socket(([127, 0, 0, 1], 7).into()), &metrics);
         for frame in frames {
             reader.read(frame);
         }
@@ -374,6 +379,21 @@ mod tests {
         assert_eq!((4, "frame_base64 Yf8=".to_owned()), fields(b"a\xFF"));
         let zeros = fields(&[0; 3_000]);
         assert_eq!((SHOWN_BYTES, 4_013), (zeros.0, zeros.1.len()));
+    }
+
+    #[test]
+    fn the_scale_of_level_numbers_can_be_set_for_a_listener() {
+        let line = br#"{"message":"m","level":30}"#;
+        for (levels, expected) in [(None, 30), (Some(Scale::Pino), 20), (Some(Scale::Python), 30)] {
+            let metrics = Metrics::default();
+            let peer = Peer::socket(([127, 0, 0, 1], 7).into()).with_levels(levels);
+            let mut reader = FrameReader::new(&JSON, peer, &metrics);
+            reader.read(line);
+            reader.read(br#"{"message":"m","level":"error"}"#);
+
+            let rows: Vec<_> = reader.take().rows().map(|row| row.level).collect();
+            assert_eq!(vec![expected, 40], rows, "{levels:?}");
+        }
     }
 
     #[test]

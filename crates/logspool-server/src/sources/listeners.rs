@@ -108,7 +108,7 @@ impl Listener {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&ListenAddress { endpoint: Endpoint::Tcp(at), protocol: Some(&HTTP) }, None).await.map(Some)
+                Self::open(&ListenAddress { protocol: Some(&HTTP), ..ListenAddress::tcp(at) }, None).await.map(Some)
             }
         }
     }
@@ -147,6 +147,7 @@ impl Listener {
             };
             match admission.admit(peer.origin(), door) {
                 Ok(slot) => {
+                    let peer = peer.with_levels(address.levels);
                     connections.spawn(stream.serve(peer, protocol, slot, shared.clone()));
                 }
                 Err(refusal) => {
@@ -203,12 +204,12 @@ impl ListenerSocket {
                 let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_IDLE).with_interval(KEEPALIVE_INTERVAL);
                 let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
                 let acceptor = identity.as_ref().map(tls::Identity::acceptor);
-                Ok((AcceptedStream::Tcp(stream, acceptor), Peer::Socket(from)))
+                Ok((AcceptedStream::Tcp(stream, acceptor), Peer::socket(from)))
             }
             Self::Unix(listener) => {
                 let (stream, _) = listener.accept().await?;
                 let user = stream.peer_cred()?.uid();
-                Ok((AcceptedStream::Unix(stream), Peer::Local(user)))
+                Ok((AcceptedStream::Unix(stream), Peer::local(user)))
             }
         }
     }

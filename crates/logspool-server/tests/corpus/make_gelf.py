@@ -78,7 +78,7 @@ CASES = {
         sent("\u20ac", debugging_fields=False, extra_fields=False, facility="own"),
         expected("\u20ac", logger="own", fields={"logger": "shop"}),
     ),
-    "in parts": (sent(LONG, logging.CRITICAL), expected(LONG, 50, **DEBUG)),
+    "in parts": (sent(LONG, logging.CRITICAL), expected(LONG, 50, **DEBUG, fields={"severity": "crit"})),
     "in parts, not compressed": (sent(LONG, compress=False), expected(LONG, **DEBUG)),
 }
 

@@ -8,9 +8,12 @@ handler with a `makePickle` of its own may choose.
 """
 
 import collections
+import dataclasses
 import datetime
 import decimal
 import enum
+import fractions
+import ipaddress
 import json
 import logging
 import logging.handlers
@@ -18,6 +21,7 @@ import pathlib
 import pickle
 import sys
 import uuid
+import zoneinfo
 
 HERE = pathlib.Path(__file__).parent
 PROTOCOLS = range(6)
@@ -33,7 +37,31 @@ class Own:
     """An object that the service knows nothing of."""
 
     def __init__(self):
-        self.secret = "not shown"
+        self.size = 7
+
+
+class Empty:
+    """An object without attributes."""
+
+
+class Slots:
+    """An object with slots."""
+
+    __slots__ = ("left",)
+
+    def __init__(self):
+        self.left = 3
+
+
+@dataclasses.dataclass
+class Order:
+    """A dataclass."""
+
+    id: int
+    tags: list[str]
+
+
+Point = collections.namedtuple("Point", "x y")
 
 
 def record(message="hello %s", args=("world",), level=logging.INFO, **extra):
@@ -161,8 +189,39 @@ EXTRAS = {
         {"ordered": {"a": 1}, "counter": {"a": 2}, "deque": [1, 2]},
     ),
     "unknown": (
-        {"own": Own(), "class": Own, "function": json.dumps},
-        {"own": "<__main__.Own>", "class": "<__main__.Own>", "function": "<json.dumps>"},
+        {"own": Empty(), "class": Own, "function": json.dumps},
+        {"own": "<__main__.Empty>", "class": "<__main__.Own>", "function": "<json.dumps>"},
+    ),
+    "instances": (
+        {"own": Own(), "order": Order(7, ["a"]), "point": Point(1, 2.5), "error": ValueError("x", 5)},
+        {
+            "own": {"__class__": "__main__.Own", "size": 7},
+            "order": {"__class__": "__main__.Order", "id": 7, "tags": ["a"]},
+            "point": {"__class__": "__main__.Point", "values": [1, 2.5]},
+            "error": {"__class__": "builtins.ValueError", "values": ["x", 5]},
+        },
+    ),
+    "paths": (
+        {"root": pathlib.PurePosixPath("/srv/a b"), "part": pathlib.Path("x/y"), "here": pathlib.Path()},
+        {"root": "/srv/a b", "part": "x/y", "here": "."},
+    ),
+    "standard library": (
+        {
+            "address": ipaddress.ip_address("192.0.2.1"),
+            "six": ipaddress.ip_address("2001:db8::1"),
+            "network": ipaddress.ip_network("192.0.2.0/24"),
+            "third": fractions.Fraction(1, 3),
+            "range": range(1, 5),
+            "zoned": MOMENT.replace(tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")),
+        },
+        {
+            "address": "192.0.2.1",
+            "six": "2001:db8::1",
+            "network": "192.0.2.0/24",
+            "third": "1/3",
+            "range": "range(1, 5, 1)",
+            "zoned": "2024-02-29T23:59:58.123456[Europe/Berlin]",
+        },
     ),
 }
 
@@ -189,6 +248,9 @@ def cases():
         for protocol in PROTOCOLS:
             attributes = dict(made.__dict__, msg=made.getMessage(), args=None, exc_info=None)
             yield f"{name}, protocol {protocol}", pickle.dumps(attributes, protocol), expected(made, **shown)
+    attributes = dict(record().__dict__, msg="slots", args=None, slots=Slots())
+    shown = {"__class__": "__main__.Slots", "left": 3}
+    yield "slots", pickle.dumps(attributes, 4), expected(record("slots", ()), slots=shown)
     attributes = dict(record().__dict__, msg="deep", args=None, deep=DEEP)
     shown = "..."
     # The dict is one level, its value the next.

@@ -72,6 +72,7 @@ pub fn record() -> impl Strategy<Value = Record<'static>> {
         Record {
             time_ns: Some(time_ns),
             level,
+            sent_level: None,
             logger: logger.into(),
             message: message.into(),
             file,

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use super::group::Group;
 use super::msgpack::{self, Token, TokenReader};
 use super::problem::ForwardProblem;
-use crate::decoders::convert::{self, into_text};
-use crate::decoders::json_line::{self, PartsSet};
+use crate::decoders::convert;
+use crate::decoders::draft::Draft;
+use crate::decoders::parts::Part;
 use crate::record::Record;
 use crate::value::Value;
 
@@ -56,84 +57,59 @@ impl<'t> EntryReader<'t> {
                 _ => return Err(ForwardProblem::Unexpected("an entry: a list of a time and a map")),
             },
         };
-        let (mut record, has) = record(reader, items)?;
+        let mut draft = draft(reader, items)?;
         reader.skip(rest)?;
-        match record.time_ns.map(|time| time.div_euclid(1_000_000_000)) {
-            Some(GROUP_START) if !self.is_bare => match Group::of(&record) {
+        match draft.record.time_ns.map(|time| time.div_euclid(1_000_000_000)) {
+            Some(GROUP_START) if !self.is_bare => match Group::of(&draft.record) {
                 Some(group) => return Ok(Entry::GroupStart(group)),
                 // A group with too many bytes is a record of its own.
-                None => record.time_ns = None,
+                None => draft.record.time_ns = None,
             },
             Some(GROUP_END) if !self.is_bare => return Ok(Entry::GroupEnd),
             _ => {}
         }
-        let is_logger = !has.logger;
-        let is_field = has.logger && self.keeps_tag && !self.tag.is_empty();
-        if is_logger {
-            record.logger = Cow::Borrowed(self.tag);
+        if !self.tag.is_empty() && !draft.has_logger {
+            draft.record.logger = Cow::Borrowed(self.tag);
+        } else if self.keeps_tag && !self.tag.is_empty() {
+            draft.record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
         }
-        if is_field {
-            record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
-        }
-        Ok(Entry::Record(record))
+        Ok(Entry::Record(draft.finish()))
     }
 }
 
 /// Reads a time and a map with at most `items` values.
-fn record<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<(Record<'a>, PartsSet), ForwardProblem> {
-    let mut record = Record { time_ns: time(reader)?, ..Record::default() };
-    let mut has = PartsSet::default();
+fn draft<'a>(reader: &mut TokenReader<'a>, mut items: usize) -> Result<Draft<'a>, ForwardProblem> {
+    let mut draft = Draft::default();
+    time(reader, &mut draft, &mut items)?;
     let map = reader.token()?;
     if let Token::Map(count) = map {
         msgpack::take_items(&mut items, map)?;
         for _ in 0..count {
             let name = reader.key(&mut items)?;
             let value = reader.value(&mut items)?;
-            if let Some(field) = set(&mut record, &mut has, name, value) {
-                record.fields.push(field);
-            }
+            draft.set(name, value);
         }
     } else {
         // The protocol requires a map. Any other value is kept as the message.
-        record.message = match reader.value_of(map, &mut items)? {
+        draft.record.message = match reader.value_of(map, &mut items)? {
             Value::Text(text) => text,
             other => Cow::Owned(other.printed()),
         };
     }
-    Ok((record, has))
+    Ok(draft)
 }
 
-/// Stores a value in the part of the record to which it belongs. Returns the pair if there is no such part.
-fn set<'a>(
-    record: &mut Record<'a>,
-    has: &mut PartsSet,
-    name: Cow<'a, str>,
-    value: Value<'a>,
-) -> Option<(Cow<'a, str>, Value<'a>)> {
-    match (&*name, &value) {
-        // Docker and collectors that read files send the message as `log`.
-        ("log", Value::Text(_)) if !has.message => {
-            record.message = into_text(value);
-            has.message = true;
-        }
-        // By default, fluent-logger for Python sends the logger's name as `sys_name`.
-        ("sys_name", Value::Text(_)) if !has.logger => {
-            record.logger = into_text(value);
-            has.logger = true;
-        }
-        ("sys_host", Value::Text(_)) if record.host.is_none() => record.host = Some(into_text(value)),
-        _ => return json_line::set(record, has, name, value),
-    }
-    None
-}
-
-/// The time of an entry, in nanoseconds since 1970. As in Fluentd, zero and nil mean that the sender knows no time.
-fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
+/// Reads the time of an entry. As in Fluentd, zero and nil mean that the sender knows no time.
+fn time<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usize) -> Result<(), ForwardProblem> {
     let at = match reader.token()? {
         // Newer versions of Fluent Bit send a list of the time and a map with metadata of the entry.
-        Token::List(count @ 1..) => {
+        list @ Token::List(count @ 1..) => {
+            msgpack::take_items(items, list)?;
             let time = reader.token()?;
-            reader.skip(u64::from(count) - 1 + time.values())?;
+            reader.skip(time.values())?;
+            for _ in 1..count {
+                metadata(reader, draft, items)?;
+            }
             time
         }
         time => time,
@@ -146,5 +122,61 @@ fn time(reader: &mut TokenReader<'_>) -> Result<Option<i64>, ForwardProblem> {
         Token::Nil | Token::Large(_) => None,
         _ => return Err(ForwardProblem::Unexpected("a time")),
     };
-    Ok(nanoseconds.filter(|time| *time != 0))
+    draft.record.time_ns = nanoseconds.filter(|time| *time != 0);
+    Ok(())
+}
+
+/// Reads the metadata of an entry. Records that Fluent Bit received by OTLP have their severity and ids there.
+fn metadata<'a>(reader: &mut TokenReader<'a>, draft: &mut Draft<'a>, items: &mut usize) -> Result<(), ForwardProblem> {
+    for_each_pair(reader, items, |reader, name, items| match (&*name, { *reader }.token()?) {
+        ("otlp", Token::Map(_)) => for_each_pair(reader, items, |reader, name, items| {
+            if let ("trace_id" | "span_id", Token::Text(id)) = (&*name, { *reader }.token()?) {
+                reader.skip(1)?;
+                let part = if name == "trace_id" { Part::TraceId } else { Part::SpanId };
+                draft.put(part, &name, Value::Text(id_text(id)));
+                return Ok(());
+            }
+            let value = reader.value(items)?;
+            let unused = match &*name {
+                "severity_number" => draft.put(Part::OtelLevel, &name, value),
+                "severity_text" => draft.put(Part::Level, &name, value),
+                "attributes" => draft.put(Part::Fields, &name, value),
+                // The entry has its time.
+                "timestamp" | "observed_timestamp" => None,
+                _ => Some(value),
+            };
+            draft.record.fields.extend(unused.map(|value| (name, value)));
+            Ok(())
+        }),
+        _ => {
+            let value = reader.value(items)?;
+            draft.record.fields.push((name, value));
+            Ok(())
+        }
+    })
+}
+
+/// Calls `each` at the value of each pair of a map. Other values are skipped.
+fn for_each_pair<'a>(
+    reader: &mut TokenReader<'a>,
+    items: &mut usize,
+    mut each: impl FnMut(&mut TokenReader<'a>, Cow<'a, str>, &mut usize) -> Result<(), ForwardProblem>,
+) -> Result<(), ForwardProblem> {
+    let map = reader.token()?;
+    let Token::Map(count) = map else { return reader.skip(map.values()) };
+    msgpack::take_items(items, map)?;
+    for _ in 0..count {
+        let name = reader.key(items)?;
+        each(reader, name, items)?;
+    }
+    Ok(())
+}
+
+/// An id as hex. Fluent Bit sends its bytes, other senders its text.
+fn id_text(id: &[u8]) -> Cow<'_, str> {
+    let is_text = id.iter().all(u8::is_ascii_hexdigit) && id.len() >= 16;
+    match std::str::from_utf8(id) {
+        Ok(text) if is_text => Cow::Borrowed(text),
+        _ => Cow::Owned(id.iter().map(|byte| format!("{byte:02x}")).collect()),
+    }
 }

@@ -68,6 +68,16 @@ impl<'a> TokenReader<'a> {
         self.at >= self.bytes.len()
     }
 
+    /// The bytes that have not been read.
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.at..]
+    }
+
+    /// Skips bytes.
+    pub fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
     /// The bytes read since a position.
     pub fn since(&self, begin: usize) -> &'a [u8] {
         &self.bytes[begin..self.at]

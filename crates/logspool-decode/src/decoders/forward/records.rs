@@ -1,6 +1,7 @@
 //! Reads the records of a message one by one. Reading can pause after any record. So the caller needs memory only for
 //! some of the records.
 
+use super::damage::{DamagedEntry, EntrySearch};
 use super::entry::{Entry, EntryReader};
 use super::group::Group;
 use super::inflater::EntryInflater;
@@ -23,6 +24,8 @@ pub enum RecordFlow {
 pub enum ReadProgress {
     /// The caller asked for a pause.
     Paused,
+    /// An entry could not be read. [`Records::damaged`] has it; the next call continues after it.
+    Damaged,
     /// There are no more records.
     Done,
 }
@@ -35,6 +38,8 @@ pub struct Records<'a> {
     count: EntryCount,
     /// The group of the next records.
     group: Option<Group>,
+    search: Option<EntrySearch>,
+    damaged: Option<DamagedEntry>,
 }
 
 #[derive(Debug)]
@@ -74,7 +79,13 @@ impl<'a> Records<'a> {
             tag: &message.tag,
             items: limits.items,
         };
-        Self { source, entry, count: EntryCount { left, read: 0, skip }, group: None }
+        let search = EntrySearch::new(&entry);
+        Self { source, entry, count: EntryCount { left, read: 0, skip }, group: None, search, damaged: None }
+    }
+
+    /// The entry that could not be read, after [`ReadProgress::Damaged`].
+    pub fn damaged(&mut self) -> Option<DamagedEntry> {
+        self.damaged.take()
     }
 
     /// Calls `each` with records until it asks for a pause or there are no more.
@@ -83,7 +94,7 @@ impl<'a> Records<'a> {
     ///
     /// An entry cannot be read. `each` was called with all records before it.
     pub fn read(&mut self, mut each: impl FnMut(&Record<'_>) -> RecordFlow) -> Result<ReadProgress, ForwardError> {
-        let Self { source, entry, count, group } = self;
+        let Self { source, entry, count, group, .. } = self;
         let mut each = |read: Entry<'_>, is_skipped: bool| match read {
             Entry::Record(_) if is_skipped => RecordFlow::Continue,
             Entry::Record(mut record) => {
@@ -110,10 +121,58 @@ impl<'a> Records<'a> {
             }
             EntrySource::Compressed(inflating) => read_compressed(inflating, entry, count, &mut each),
         };
+        let read = read.or_else(|error| self.pass_damage(error));
         if read.is_err() {
-            count.left = Some(0);
+            self.count.left = Some(0);
         }
         read
+    }
+
+    /// Continues after an entry that cannot be read, if the start of the next one can be found.
+    fn pass_damage(&mut self, error: ForwardError) -> Result<ReadProgress, ForwardError> {
+        let is_entry = matches!(
+            error.problem,
+            ForwardProblem::Malformed
+                | ForwardProblem::Truncated
+                | ForwardProblem::Unexpected(_)
+                | ForwardProblem::TooMany
+        );
+        let Some(search) = self.search.as_mut().filter(|_| is_entry) else { return Err(error) };
+        let bytes = match &mut self.source {
+            EntrySource::Plain(reader, _) => {
+                let begin = *reader;
+                match self.count.left {
+                    // The scan of the message has found the end of each value of a list.
+                    Some(_) if reader.skip(1).is_ok() => reader.since(begin.at()).to_vec(),
+                    Some(_) => return Err(error),
+                    None => {
+                        let rest = begin.rest();
+                        let Some(length) = search.next(rest, &self.entry) else { return Err(error) };
+                        reader.advance(length);
+                        rest[..length].to_vec()
+                    }
+                }
+            }
+            EntrySource::Compressed(inflating) => loop {
+                if let Some(length) = search.next(inflating.bytes(), &self.entry) {
+                    let bytes = inflating.bytes()[..length].to_vec();
+                    inflating.advance(length);
+                    break bytes;
+                }
+                if inflating.has_ended() || inflating.fill().is_err() {
+                    return Err(error);
+                }
+            },
+        };
+        self.count.read += 1;
+        if let Some(left) = &mut self.count.left {
+            *left -= 1;
+        }
+        // An earlier reading has handed over the entry.
+        if self.count.read > self.count.skip {
+            self.damaged = Some(DamagedEntry { bytes, error });
+        }
+        Ok(ReadProgress::Damaged)
     }
 }
 
@@ -134,7 +193,7 @@ fn read_compressed(
         inflating.advance(taken);
         let has_more = !inflating.has_ended();
         match read {
-            Ok(ReadProgress::Paused) => return Ok(ReadProgress::Paused),
+            Ok(read @ (ReadProgress::Paused | ReadProgress::Damaged)) => return Ok(read),
             // The end of the entry may not be decompressed yet.
             Ok(ReadProgress::Done) | Err((ForwardProblem::Truncated, _)) if has_more => {
                 inflating.fill().map_err(|problem| problem.at(inflating.passed()))?;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
 use crate::batch::ROW_BYTES;
-use crate::decoders::convert;
+use crate::decoders::{convert, levels, times};
 use crate::record::Record;
 use crate::value::Value;
 
@@ -171,11 +171,16 @@ fn record<'a>(
     limits: &OtlpLimits,
 ) -> Result<RecordDraft<'a>, OtlpError> {
     let mut items = Budget(limits.items);
-    let time = |value: Option<Value<'_>>| value.and_then(|value| whole(&value)).filter(|time| *time != 0);
+    let nanoseconds = |value: &Value<'_>| match value {
+        Value::Float(_) => times::nanoseconds(value),
+        value => whole(value),
+    };
+    let time = |value: Option<Value<'_>>| value.as_ref().and_then(nanoseconds).filter(|time| *time != 0);
     draft.record.time_ns = time(sent.time_unix_nano).or_else(|| time(sent.observed_time_unix_nano));
     draft.record.trace_id = id(sent.trace_id);
     draft.record.span_id = id(sent.span_id);
-    draft.level(sent.severity_number.and_then(|value| whole(&value)).unwrap_or_default(), text(sent.severity_text));
+    let (number, name) = severity(sent.severity_number, text(sent.severity_text));
+    draft.level(number, name);
     if let Some(body) = sent.body {
         draft.body(any(body, &mut items, MAX_DEPTH)?);
     }
@@ -188,6 +193,21 @@ fn record<'a>(
         draft.record.fields.push((Cow::Borrowed("event_name"), Value::Text(event)));
     }
     Ok(draft)
+}
+
+/// The number of a severity, and its name. The number may be sent as the name of the enum (`SEVERITY_NUMBER_INFO`).
+fn severity<'a>(number: Option<Value<'a>>, name: Cow<'a, str>) -> (i64, Cow<'a, str>) {
+    let whole = number.as_ref().and_then(whole).unwrap_or_default();
+    match number {
+        Some(Value::Text(text)) if whole == 0 && name.is_empty() => (0, text),
+        Some(Value::Text(text)) if whole == 0 => {
+            // The level of the enum, with the name that was sent beside it.
+            let level = levels::named(&text).map_or(0, |named| named.level);
+            let numbers = [(5, 1), (10, 5), (20, 9), (30, 13), (40, 17), (50, 21)];
+            (numbers.iter().find(|(known, _)| *known == level).map_or(0, |(_, number)| *number), name)
+        }
+        _ => (whole, name),
+    }
 }
 
 /// Parses a `KeyValue`.
@@ -264,6 +284,8 @@ fn id(value: Option<Value<'_>>) -> Option<Cow<'_, str>> {
 fn whole(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
+        // Some senders write all numbers as doubles.
+        Value::Float(number) if number.fract() == 0.0 && number.abs() < 9.2e18 => Some(*number as i64),
         Value::Text(text) => text.parse().ok(),
         _ => None,
     }

@@ -2,6 +2,9 @@
 
 use std::borrow::Cow;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
+
 use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
 use crate::batch::ROW_BYTES;
 use crate::decoders::convert::lossy;
@@ -116,7 +119,12 @@ fn any<'a>(bytes: &'a [u8], items: &mut Budget, depth: usize) -> Result<Value<'a
     let mut value = Value::Null;
     for part in FieldIter(bytes) {
         value = match part? {
-            (1 | 7, FieldValue::Bytes(text)) => Value::Text(lossy(text)),
+            (1, FieldValue::Bytes(text)) => Value::Text(lossy(text)),
+            // Bytes that are no text keep their value as base64, as in the JSON encoding.
+            (7, FieldValue::Bytes(bytes)) => match std::str::from_utf8(bytes) {
+                Ok(text) => Value::text(text),
+                Err(_) => Value::text(BASE64.encode(bytes)),
+            },
             (2, FieldValue::Number(number)) => Value::Bool(number != 0),
             // Negative numbers are encoded in two's complement.
             (3, FieldValue::Number(number)) => Value::Int(number as i64),

@@ -24,11 +24,11 @@ impl Object {
 }
 
 /// A call with its parts.
-struct Call<'p, 'a> {
-    module: &'p str,
-    name: &'p str,
-    arguments: &'p [Id],
-    state: Option<&'p Node<'a>>,
+pub(super) struct Call<'p, 'a> {
+    pub module: &'p str,
+    pub name: &'p str,
+    pub arguments: &'p [Id],
+    pub state: Option<&'p Node<'a>>,
 }
 
 impl<'a> Pickle<'a> {
@@ -56,6 +56,9 @@ impl<'a> Pickle<'a> {
         }
         if !object.items.is_empty() {
             return self.show_items(&object.items, deeper, left);
+        }
+        if let Some(instance) = self.call_of(object).and_then(|call| self.instance(&call, deeper, left)) {
+            return instance;
         }
         self.show_name(object, deeper, left)
     }
@@ -121,15 +124,29 @@ impl<'a> Pickle<'a> {
             let (first, rest) = call.arguments.split_first()?;
             let Node::Object(class) = self.node(*first) else { return None };
             let (module, name) = self.global_of(class)?;
-            call = Call { module, name, arguments: rest, ..call };
+            let arguments = if call.name == "_reconstructor" { self.base_values(rest) } else { rest };
+            call = Call { module, name, arguments, ..call };
         }
-        if matches!(call.module, "__builtin__") {
+        // Protocols 0 to 2 have the names of Python 2.
+        if matches!(call.module, "__builtin__" | "exceptions") {
             call.module = "builtins";
+        }
+        if (call.module, call.name) == ("builtins", "xrange") {
+            call.name = "range";
         }
         Some(call)
     }
 
-    fn argument<'p>(&'p self, call: &Call<'p, 'a>, index: usize) -> Option<&'p Node<'a>> {
+    /// The values in the arguments of `copyreg._reconstructor` after the class: a built-in type, and its value.
+    fn base_values<'p>(&'p self, arguments: &'p [Id]) -> &'p [Id] {
+        match arguments.get(1).map(|id| self.node(*id)) {
+            None | Some(Node::None) => &[],
+            Some(Node::Items(items)) => items,
+            Some(_) => &arguments[1..2],
+        }
+    }
+
+    pub(super) fn argument<'p>(&'p self, call: &Call<'p, 'a>, index: usize) -> Option<&'p Node<'a>> {
         call.arguments.get(index).map(|id| self.node(*id))
     }
 
@@ -165,7 +182,9 @@ impl<'a> Pickle<'a> {
             Node::Bytes(bytes) => bytes.len(),
             _ => 0,
         };
-        let each = call.arguments.iter().take(2).map(|id| match self.node(*id) {
+        // All parts of a path are copied.
+        let most = if call.module.starts_with("pathlib") { usize::MAX } else { 2 };
+        let each = call.arguments.iter().take(most).map(|id| match self.node(*id) {
             // The object represents bytes as protocols 0 to 2 encode them, or the class of an Enum.
             Node::Object(inner) => match (self.global_of(inner), self.call_of(inner)) {
                 (Some((_, name)), _) => name.len(),
@@ -205,7 +224,8 @@ impl<'a> Pickle<'a> {
                 _ => return None,
             },
             ("datetime", "datetime") => {
-                let zone = self.argument(call, 1).and_then(|zone| self.zone(zone)).unwrap_or_default();
+                let zone = self.argument(call, 1);
+                let zone = zone.and_then(|zone| self.zone(zone).or_else(|| self.zone_name(zone))).unwrap_or_default();
                 datetime(&self.byte_string(self.argument(call, 0)?)?)? + &zone
             }
             ("datetime", "date") => date(&self.byte_string(self.argument(call, 0)?)?)?,
@@ -220,6 +240,18 @@ impl<'a> Pickle<'a> {
                 Node::Text(text) => return Some(text.clone()),
                 _ => return None,
             },
+            ("pathlib" | "pathlib._local", _) => self.path(call)?,
+            ("ipaddress", _) => match self.argument(call, 0)? {
+                Node::Text(text) => return Some(text.clone()),
+                _ => self.ip_address(call)?,
+            },
+            ("fractions", "Fraction") => match self.argument(call, 0)? {
+                Node::Text(text) => return Some(text.clone()),
+                _ => format!("{}/{}", self.int(call, 0)?, self.int(call, 1)?),
+            },
+            ("builtins", "range" | "slice") => {
+                format!("{}({}, {}, {})", call.name, self.int(call, 0)?, self.int(call, 1)?, self.int(call, 2)?)
+            }
             ("uuid", "UUID") => uuid(self.state_of(call.state?, "int")?)?,
             // An Enum by value, or any class that takes one plain value.
             _ if call.arguments.len() == 1 && call.state.is_none() => {
@@ -266,6 +298,23 @@ impl<'a> Pickle<'a> {
         let Node::Map(pairs) = state else { return None };
         let found = pairs.iter().take(PAIRS).find(|(key, _)| matches!(self.node(*key), Node::Text(key) if key == name));
         found.map(|(_, value)| self.node(*value))
+    }
+
+    /// Shows a `zoneinfo.ZoneInfo` as `[Europe/Berlin]`. It is the result of a method that unpickling gets by `getattr`.
+    fn zone_name(&self, node: &Node<'a>) -> Option<String> {
+        /// Chosen: the longest name of a zone has 32 letters.
+        const MOST_BYTES: usize = 64;
+        let Node::Object(object) = node else { return None };
+        let ObjectKind::Call { function, arguments } = &object.kind else { return None };
+        let method = self.call_at(self.node(*function))?;
+        let Node::Object(class) = self.argument(&method, 0)? else { return None };
+        let (Some(("zoneinfo", _)), Some(name)) = (self.global_of(class), self.arguments(*arguments).first()) else {
+            return None;
+        };
+        match self.node(*name) {
+            Node::Text(name) if name.len() <= MOST_BYTES => Some(format!("[{name}]")),
+            _ => None,
+        }
     }
 
     /// Shows a `datetime.timezone` as `+01:00`.

@@ -3,8 +3,9 @@
 //! RFC 3164 describes common practice, not a grammar. The text after the header is the message, unchanged: structured
 //! data or a leading dash are part of it.
 
-use chrono::format::{ParseResult, Parsed, StrftimeItems, parse_and_remainder};
-use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeZone};
+use chrono::{DateTime, FixedOffset};
+
+use super::times;
 
 /// The parts of a message.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,7 +24,21 @@ pub struct LegacyMessage<'a> {
 
 /// Reads the text after the priority. `None`: it has no header.
 pub fn read(text: &str, arrived: DateTime<FixedOffset>) -> Option<LegacyMessage<'_>> {
-    let (time, rest) = time(text.trim_start_matches(' '), arrived)?;
+    let text = text.trim_start_matches(' ');
+    let (host, (time, rest)) = match times::older(text, arrived) {
+        Some(found) => (None, found),
+        None => {
+            let (host, text) = times::without_counters(text)?;
+            (host, times::older(text, arrived)?)
+        }
+    };
+    let mut message = read_after(time, rest)?;
+    message.host = message.host.or(host);
+    Some(message)
+}
+
+/// Reads the text after the time.
+pub fn read_after(time: DateTime<FixedOffset>, rest: &str) -> Option<LegacyMessage<'_>> {
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     if !rest.is_empty() && !rest.starts_with(' ') {
         return None;
@@ -77,32 +92,6 @@ fn forwarded_by_aix(text: &str) -> Option<(&str, &str)> {
     (!host.is_empty() && !host.contains(' ')).then_some((host, rest))
 }
 
-/// Names of zones that devices write after the time, with their offsets in hours.
-const ZONES: [(&str, i32); 14] = [
-    ("UTC", 0),
-    ("GMT", 0),
-    ("BST", 1),
-    ("CET", 1),
-    ("CEST", 2),
-    ("EET", 2),
-    ("EEST", 3),
-    ("JST", 9),
-    ("EST", -5),
-    ("EDT", -4),
-    ("CDT", -5),
-    ("MST", -7),
-    ("PST", -8),
-    ("PDT", -7),
-];
-
-/// The zone after a time, and the text after the zone.
-fn zone(text: &str) -> Option<(FixedOffset, &str)> {
-    let text = text.strip_prefix(' ')?;
-    let (name, hours) =
-        ZONES.iter().find(|(name, _)| text.strip_prefix(name).is_some_and(|rest| rest.starts_with(' ')))?;
-    Some((FixedOffset::east_opt(hours * 3600)?, &text[name.len()..]))
-}
-
 struct Tag<'a> {
     name: &'a str,
     process: Option<&'a str>,
@@ -139,41 +128,6 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The time at the start, and the text after it.
-fn time(text: &str, arrived: DateTime<FixedOffset>) -> Option<(DateTime<FixedOffset>, &str)> {
-    let word = text.split(' ').next().unwrap_or_default();
-    if let Ok(time) = DateTime::parse_from_rfc3339(word) {
-        return Some((time, &text[word.len()..]));
-    }
-    // This check is faster than searching for a month in each text that has no header.
-    if !text.starts_with(|first: char| first.is_ascii_alphabetic()) {
-        return None;
-    }
-    let (time, rest) = without_year(text, arrived).or_else(|_| with_year(text)).ok()?;
-    let (zone, rest) = zone(rest).unwrap_or((*arrived.offset(), rest));
-    Some((zone.from_local_datetime(&time).single()?, rest))
-}
-
-fn without_year(text: &str, arrived: DateTime<FixedOffset>) -> ParseResult<(NaiveDateTime, &str)> {
-    let mut parsed = Parsed::new();
-    let rest = parse_and_remainder(&mut parsed, text, StrftimeItems::new("%b %e %H:%M:%S%.f"))?;
-    parsed.set_year(year_of(parsed.month().unwrap_or_default(), arrived).into())?;
-    Ok((parsed.to_naive_datetime_with_offset(0)?, rest))
-}
-
-fn with_year(text: &str) -> ParseResult<(NaiveDateTime, &str)> {
-    NaiveDateTime::parse_and_remainder(text, "%b %e %Y %H:%M:%S%.f")
-}
-
-/// The year of a date in this month: the year that puts it within half a year of `arrived`.
-fn year_of(month: u32, arrived: DateTime<FixedOffset>) -> i32 {
-    match i64::from(month) - i64::from(arrived.month()) {
-        7.. => arrived.year() - 1,
-        ..=-7 => arrived.year() + 1,
-        _ => arrived.year(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,9 +150,32 @@ mod tests {
             " Nov 22 15:00:00",
             "2026-11-22T14:00:00Z",
             "2026-11-22T15:00:00.000000+01:00",
+            "2026-11-22T15:00:00+0100",
+            "2026-11-22T14:00:00,000+0000",
+            "Nov 22 14:00:00 UTC",
+            "Nov 22 2026 15:00:00.000 CET",
+            "2026 Nov 22 14:00:00 UTC",
+            "2026 Nov 22 15:00:00.000",
         ] {
             let text = format!("{time} web shop[7]: paid");
             assert_eq!((Some("web"), Some("shop"), Some("7"), "paid"), parts(&text));
+        }
+    }
+
+    #[test]
+    fn headers_of_cisco_are_read() {
+        for (header, host) in [
+            ("29: *Nov 22 15:00:00.000: ", None),
+            ("29: .Nov 22 14:00:00.000 UTC: ", None),
+            ("29: router: 000031: Nov 22 15:00:00.000: ", Some("router")),
+            ("29: router: *Nov 22 14:00:00 UTC: ", Some("router")),
+            (": 2026 Nov 22 14:00:00 UTC: ", None),
+            ("2026 Nov 22 14:00:00.000 UTC: ", None),
+            ("*Nov 22 15:00:00.000: ", None),
+            ("Nov 22 2026 15:00:00: ", None),
+        ] {
+            let text = format!("{header}%SYS-5-CONFIG_I: Configured from console");
+            assert_eq!((host, Some("%SYS-5-CONFIG_I"), None, "Configured from console"), parts(&text), "{header}");
         }
     }
 
@@ -259,6 +236,11 @@ mod tests {
             "2026-11-22 10:00:00,125 INFO paid",
             "Nov 22 paid",
             "Nov 22 15:00:00paid",
+            "12: paid",
+            ": paid",
+            "*paid*",
+            "2026 paid",
+            "2026-11-22T10:00:00 INFO paid",
             "Feb 30 15:00:00 web shop: paid",
             "März",
             "Nov",

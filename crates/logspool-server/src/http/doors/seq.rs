@@ -52,11 +52,12 @@ async fn events(
         if is_clef {
             return ingest::each_object(body, &limits, |event| reader.add(event, seq::read_clef(event)));
         }
-        let bad = |error: serde_json::Error| {
+        let bad = |error: &dyn std::fmt::Display| {
             HttpError(StatusCode::BAD_REQUEST, format!("the body is not JSON with a list `Events`: {error}"))
         };
-        let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(bad)?;
-        json_list::read(envelope.events.get().as_bytes(), |event| reader.add(event, seq::read_raw(event))).map_err(bad)
+        let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| bad(&error))?;
+        json_list::read(envelope.events.get().as_bytes(), |event| reader.add(event, seq::read_raw(event)))
+            .map_err(|error| bad(&error))
     })
     .await?;
     // No minimum level is asked for: the sender goes on to send all levels.

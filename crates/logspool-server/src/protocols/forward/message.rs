@@ -7,7 +7,9 @@ use tokio::sync::mpsc;
 
 use super::chunks::ConnectionChunks;
 use crate::budget::Reservation;
-use crate::decoders::forward::{self, ChunkId, ForwardError, ForwardProblem, Message, ReadProgress, RecordFlow};
+use crate::decoders::forward::{
+    self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, Message, ReadProgress, RecordFlow,
+};
 use crate::delivery::{Chunk, ChunkPosition};
 use crate::sources::acks::PendingAck;
 use crate::sources::frame_reader::FrameReader;
@@ -124,6 +126,16 @@ impl MessageDelivery<'_> {
                 };
                 match read {
                     Ok(ReadProgress::Paused) => {
+                        done += count;
+                        if !self.part(reader, count as u64, room).await? {
+                            return Ok(());
+                        }
+                    }
+                    Ok(ReadProgress::Damaged) => {
+                        if let Some(DamagedEntry { bytes, error }) = records.damaged() {
+                            reader.reject(&bytes, &error.to_string());
+                            done += 1;
+                        }
                         done += count;
                         if !self.part(reader, count as u64, room).await? {
                             return Ok(());

@@ -121,6 +121,7 @@ pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
         thread: number(2)?.map(i64::cast_unsigned),
         line: number(3)?.and_then(|line| u32::try_from(line).ok()),
         level: u16::try_from(row.try_get::<_, i32>(4)?).unwrap_or_default(),
+        sent_level: None,
         logger: text(5)?.unwrap_or_default(),
         message: text(6)?.unwrap_or_default(),
         file: text(7)?,

@@ -168,6 +168,7 @@ pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'sta
     Ok(Record {
         time_ns: number(0)?,
         level: number(1)?.and_then(|level| u16::try_from(level).ok()).unwrap_or_default(),
+        sent_level: None,
         logger: text(2)?.unwrap_or_default(),
         message: text(3)?.unwrap_or_default(),
         file: text(4)?,

@@ -1,0 +1,280 @@
+//! Times as senders write them, in one table of forms.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, FixedOffset, NaiveDateTime};
+
+use super::convert;
+use crate::value::Value;
+
+/// Forms of a date with a time of day. After it comes a zone, or nothing for UTC. A fraction may follow a comma.
+///
+/// RFC 3339 is read before this table.
+#[rustfmt::skip]
+const FORMS: &[(&str, &str)] = &[
+    // Sample                                format
+    ("2026-09-21T14:13:20.125+0000",         "%Y-%m-%dT%H:%M:%S%.f"),
+    ("2026-09-21 14:13:20,125",              "%Y-%m-%d %H:%M:%S%.f"),
+    // Go's `log`, nginx
+    ("2026/09/21 14:13:20.125",              "%Y/%m/%d %H:%M:%S%.f"),
+    // Apache, nginx
+    ("21/Sep/2026:14:13:20.125 +0000",       "%d/%b/%Y:%H:%M:%S%.f"),
+    ("20260921T141320.125Z",                 "%Y%m%dT%H%M%S%.f"),
+    // HTTP, mail
+    ("Mon, 21 Sep 2026 14:13:20.125 GMT",    "%a, %d %b %Y %H:%M:%S%.f"),
+    // C's `asctime`
+    ("Mon Sep 21 14:13:20.125 2026",         "%a %b %e %H:%M:%S%.f %Y"),
+    // Redis
+    ("21 Sep 2026 14:13:20.125",             "%d %b %Y %H:%M:%S%.f"),
+    // Tomcat
+    ("21-Sep-2026 14:13:20.125",             "%d-%b-%Y %H:%M:%S%.f"),
+    ("Sep 21, 2026 14:13:20.125",            "%b %e, %Y %H:%M:%S%.f"),
+    ("Sep 21 2026 14:13:20.125",             "%b %e %Y %H:%M:%S%.f"),
+    // Cisco Nexus
+    ("2026 Sep 21 14:13:20.125 UTC",         "%Y %b %e %H:%M:%S%.f"),
+];
+
+/// Zones with one meaning, in hours: those of RFC 2822, of Europe and of Japan.
+const ZONES: &[(&str, i32)] = &[
+    ("UTC", 0),
+    ("GMT", 0),
+    ("UT", 0),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CST", -6),
+    ("CDT", -5),
+    ("MST", -7),
+    ("MDT", -6),
+    ("PST", -8),
+    ("PDT", -7),
+    ("WET", 0),
+    ("WEST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("MSK", 3),
+    ("JST", 9),
+];
+
+/// Names of seconds and nanoseconds in an object that is a time: protobuf, Go, log4j2.
+const PARTS: &[(&str, &str)] =
+    &[("seconds", "nanos"), ("sec", "nsec"), ("epochSecond", "nanoOfSecond"), ("secs", "nanos")];
+
+/// Converts a time to nanoseconds since 1970. Text without a zone is in UTC. Numbers are seconds, milliseconds,
+/// microseconds or nanoseconds, depending on their size.
+pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Text(text) => of_text(text),
+        Value::Int(number) => of_number(*number),
+        Value::Float(number) => match number.abs() {
+            size if size < 1e11 => convert::of_float(*number),
+            size if size < 1e14 => convert::of_float(*number / 1e3),
+            size if size < 1e17 => convert::of_float(*number / 1e6),
+            // A double has such numbers only to 256 ns.
+            size if size < 9.2e18 => Some((*number / 1e3).round() as i64 * 1_000),
+            _ => None,
+        },
+        Value::Map(pairs) => of_parts(pairs),
+        _ => None,
+    }
+}
+
+/// Converts a text to nanoseconds since 1970.
+pub fn of_text(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
+        return time.timestamp_nanos_opt();
+    }
+    of_digits(text).or_else(|| {
+        let text = &*with_decimal_point(text);
+        if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
+            return time.timestamp_nanos_opt();
+        }
+        let (time, zone) = moment(text)?;
+        let offset = if zone.is_empty() { 0 } else { offset_seconds(zone)? };
+        time.and_utc().timestamp_nanos_opt()?.checked_sub(i64::from(offset) * 1_000_000_000)
+    })
+}
+
+/// Reads a date and a time of day in one of the forms. Returns the text after it, which is a zone or empty.
+fn moment(text: &str) -> Option<(NaiveDateTime, &str)> {
+    if !text.starts_with(|first: char| first.is_ascii_alphanumeric()) || text.len() > 64 {
+        return None;
+    }
+    let (time, rest) = FORMS.iter().find_map(|(_, format)| NaiveDateTime::parse_and_remainder(text, format).ok())?;
+    Some((time, rest.trim()))
+}
+
+/// Replaces a comma between two digits by a point.
+fn with_decimal_point(text: &str) -> Cow<'_, str> {
+    let is_decimal = |at: usize| {
+        let is_digit = |at: usize| text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+        at > 0 && is_digit(at - 1) && is_digit(at + 1)
+    };
+    match text.find(',').filter(|at| is_decimal(*at)) {
+        Some(at) => Cow::Owned(format!("{}.{}", &text[..at], &text[at + 1..])),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// The offset of a zone from UTC in seconds: `Z`, `+0200`, `+02:00`, `+02`, or a name. A name in brackets may follow,
+/// as Java writes it.
+pub fn offset_seconds(zone: &str) -> Option<i32> {
+    let zone = zone.split_once('[').map_or(zone, |(zone, _)| zone).trim();
+    if zone.eq_ignore_ascii_case("z") {
+        return Some(0);
+    }
+    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
+        return Some(hours * 3600);
+    }
+    let sign = match zone.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let digits: String = zone[1..].chars().filter(|character| *character != ':').collect();
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "0"),
+        4 => digits.split_at_checked(2)?,
+        _ => return None,
+    };
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    ((0..24).contains(&hours) && (0..60).contains(&minutes)).then_some(sign * (hours * 3600 + minutes * 60))
+}
+
+/// A number of seconds exceeds the first limit only after the year 5138. Larger numbers have a smaller unit.
+fn of_number(number: i64) -> Option<i64> {
+    match number.unsigned_abs() {
+        0..100_000_000_000 => number.checked_mul(1_000_000_000),
+        100_000_000_000..100_000_000_000_000 => number.checked_mul(1_000_000),
+        100_000_000_000_000..100_000_000_000_000_000 => number.checked_mul(1_000),
+        _ => Some(number),
+    }
+}
+
+/// A number of seconds, milliseconds, microseconds or nanoseconds as text, exact to the nanosecond.
+///
+/// Fewer than nine digits are no time of today: they may be a date or a counter.
+pub fn of_digits(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !(9..=19).contains(&whole.len()) || !are_digits(whole) || !are_digits(fraction) {
+        return None;
+    }
+    let whole: i64 = whole.parse().ok()?;
+    let scale = match whole {
+        0..100_000_000_000 => 1_000_000_000,
+        100_000_000_000..100_000_000_000_000 => 1_000_000,
+        100_000_000_000_000..100_000_000_000_000_000 => 1_000,
+        _ => 1,
+    };
+    let places = &fraction[..fraction.len().min(9)];
+    let nanos = format!("{places:0<9}").parse::<i64>().ok()?;
+    whole.checked_mul(scale)?.checked_add(nanos / (1_000_000_000 / scale))
+}
+
+fn of_parts(pairs: &[(Cow<'_, str>, Value<'_>)]) -> Option<i64> {
+    let part = |wanted: &str| pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
+    // MongoDB
+    if let Some(date @ (Value::Text(_) | Value::Int(_))) = part("$date") {
+        return nanoseconds(date);
+    }
+    // loguru
+    if let Some(time @ Value::Float(_)) = part("timestamp") {
+        return nanoseconds(time);
+    }
+    let whole = |value: &Value<'_>| match value {
+        Value::Int(number) => Some(*number),
+        // The JSON form of protobuf has 64-bit numbers as text.
+        Value::Text(text) => text.parse().ok(),
+        _ => None,
+    };
+    PARTS.iter().find_map(|(seconds, nanos)| {
+        let seconds = whole(part(seconds)?)?;
+        let nanos = part(nanos).map_or(Some(0), whole)?;
+        seconds.checked_mul(1_000_000_000)?.checked_add(nanos)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-09-21T14:13:20.125Z
+    const EXPECTED: Option<i64> = Some(1_790_000_000_125_000_000);
+
+    #[test]
+    fn each_form_of_the_table_is_read() {
+        for (sample, format) in FORMS {
+            assert_eq!(EXPECTED, of_text(sample), "{sample} {format}");
+        }
+    }
+
+    #[test]
+    fn times_are_read_in_the_ways_they_are_written() {
+        for text in [
+            "2026-09-21T14:13:20.125Z",
+            "2026-09-21t14:13:20,125z",
+            "2026-09-21T16:13:20.125+02:00",
+            "2026-09-21T16:13:20.125+0200",
+            "2026-09-21T16:13:20.125+02",
+            "2026-09-21T16:13:20.125+02:00[Europe/Berlin]",
+            "2026-09-21 14:13:20.125 UTC",
+            "2026-09-21 16:13:20.125 CEST",
+            "2026-09-21 09:13:20.125 -0500",
+            " 2026-09-21T14:13:20.125 ",
+            "1790000000.125",
+            "1790000000125",
+            "1790000000125.0",
+            "1790000000125000",
+            "1790000000125000000",
+        ] {
+            assert_eq!(EXPECTED, nanoseconds(&Value::text(text)), "{text}");
+        }
+        for value in [
+            Value::Float(1_790_000_000.125),
+            Value::Int(1_790_000_000_125),
+            Value::Float(1_790_000_000_125.0),
+            Value::Int(1_790_000_000_125_000),
+            Value::Int(1_790_000_000_125_000_000),
+            Value::Float(1_790_000_000_125_000_000.0),
+        ] {
+            assert_eq!(EXPECTED, nanoseconds(&value), "{value:?}");
+        }
+        assert_eq!(Some(1_790_000_000_123_456_789), of_text("1790000000.123456789"));
+        assert_eq!(Some(-1_000_000_000), nanoseconds(&Value::Int(-1)));
+        for none in [
+            "yesterday",
+            "",
+            "20260921",
+            "12345",
+            "1790000000x",
+            "2026-09-21 14:13:20 XYZ",
+            "2026-09-21T14:13:20+99",
+            "31/Feb/2026:14:13:20 +0000",
+            "é",
+            "1e300",
+            "99999999999999999999",
+        ] {
+            assert_eq!(None, nanoseconds(&Value::text(none)), "{none}");
+        }
+        for none in [Value::Null, Value::Float(f64::NAN), Value::Float(1e300), Value::Map(Vec::new())] {
+            assert_eq!(None, nanoseconds(&none), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn a_time_may_be_an_object() {
+        for json in [
+            r#"{"seconds":1790000000,"nanos":125000000}"#,
+            r#"{"seconds":"1790000000","nanos":125000000}"#,
+            r#"{"epochSecond":1790000000,"nanoOfSecond":125000000}"#,
+            r#"{"$date":"2026-09-21T14:13:20.125Z"}"#,
+        ] {
+            assert_eq!(EXPECTED, nanoseconds(&serde_json::from_str(json).unwrap()), "{json}");
+        }
+        assert_eq!(Some(5_000_000_000), nanoseconds(&serde_json::from_str(r#"{"seconds":5}"#).unwrap()));
+        assert_eq!(None, nanoseconds(&serde_json::from_str(r#"{"seconds":"x"}"#).unwrap()));
+    }
+}
