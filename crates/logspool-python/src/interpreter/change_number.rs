@@ -72,8 +72,7 @@ mod kind {
 
     /// The number that CPython keeps in the dict.
     pub fn place(dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
-        // SAFETY: a live dict.
-        NonNull::new(unsafe { dict::version_place(dict.as_ptr()) })
+        NonNull::new(dict::version_place(dict))
     }
 }
 
@@ -99,7 +98,7 @@ mod kind {
     use super::{AtomicU64, NonNull, PyDict};
     use crate::interpreter::object;
 
-    type Watcher = unsafe extern "C" fn(c_int, *mut PyObject, *mut PyObject, *mut PyObject) -> c_int;
+    type Watcher = extern "C" fn(c_int, *mut PyObject, *mut PyObject, *mut PyObject) -> c_int;
 
     unsafe extern "C" {
         fn PyDict_AddWatcher(watcher: Watcher) -> c_int;
@@ -141,12 +140,7 @@ mod kind {
     }
 
     /// Counts a change of a dict. CPython calls it before the change, and only attached threads read the number.
-    unsafe extern "C" fn note_change(
-        event: c_int,
-        dict: *mut PyObject,
-        _key: *mut PyObject,
-        _value: *mut PyObject,
-    ) -> c_int {
+    extern "C" fn note_change(event: c_int, dict: *mut PyObject, _key: *mut PyObject, _value: *mut PyObject) -> c_int {
         let mut numbers = numbers();
         if event == DEALLOCATED {
             numbers.remove(&(dict as usize));

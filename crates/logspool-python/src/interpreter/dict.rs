@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering::Relaxed};
 
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::{self, Object, Owned};
@@ -164,26 +165,17 @@ struct DictHead {
 
 /// Where a dict has the number of its items: it shows that names were added or removed, but not that values were
 /// replaced.
-///
-/// # Safety
-///
-/// `dict` is a live dict.
-pub unsafe fn length_place(dict: *mut ffi::PyObject) -> *mut AtomicU64 {
-    // SAFETY: the first fields of `PyDictObject` are the same since 3.10.
-    unsafe { (&raw mut (*dict.cast::<DictHead>()).ma_used).cast() }
+pub fn length_place(dict: &Bound<'_, PyDict>) -> *mut AtomicU64 {
+    // SAFETY: a live dict; the first fields of `PyDictObject` are the same since 3.10.
+    unsafe { (&raw mut (*dict.as_ptr().cast::<DictHead>()).ma_used).cast() }
 }
 
 /// Where a dict has the number of its last change. Read it atomically: on free-threaded builds another thread may be
 /// storing it.
-///
-/// # Safety
-///
-/// `dict` is a live dict.
 #[cfg(not(Py_3_14))]
-#[inline(always)]
-pub unsafe fn version_place(dict: *mut ffi::PyObject) -> *mut AtomicU64 {
-    // SAFETY: the first fields of `PyDictObject` are the same from 3.10 to 3.13.
-    unsafe { (&raw mut (*dict.cast::<DictHead>()).ma_version_tag).cast() }
+pub fn version_place(dict: &Bound<'_, PyDict>) -> *mut AtomicU64 {
+    // SAFETY: a live dict; the first fields of `PyDictObject` are the same from 3.10 to 3.13.
+    unsafe { (&raw mut (*dict.as_ptr().cast::<DictHead>()).ma_version_tag).cast() }
 }
 
 /// A dict that no other code has yet. Its keys are exact `str`.

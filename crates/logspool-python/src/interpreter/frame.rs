@@ -118,12 +118,15 @@ pub fn caller(py: Python<'_>) -> Option<Caller<'_>> {
 #[cfg(Py_3_11)]
 #[inline(always)]
 unsafe fn direct(py: Python<'_>) -> Option<Caller<'_>> {
-    use frame_layout::{CODE_BITS, OWNED_BY_INTERPRETER, layout, top_frame};
-    let layout = layout();
+    use frame_layout::{CODE_BITS, OWNED_BY_INTERPRETER, layout, path_to_top};
+    let (layout, (first, second)) = (layout(), path_to_top());
     // SAFETY: the offsets were compared with the public functions at import. The thread state and its top frame are
     // live, because this native function runs on top of them.
     unsafe {
-        let frame = top_frame(ffi::PyThreadState_Get().cast());
+        let mut frame = ffi::PyThreadState_Get().cast::<u8>().add(first).cast::<*const u8>().read();
+        if let Some(offset) = second {
+            frame = frame.add(offset).cast::<*const u8>().read();
+        }
         if frame.is_null() {
             return None;
         }

@@ -18,7 +18,7 @@ pub struct FrameLayout {
 /// This owner and those above it have frames without a code object.
 pub const OWNED_BY_INTERPRETER: u8 = 3;
 
-pub use kind::{CODE_BITS, is_known, layout, top_frame};
+pub use kind::{CODE_BITS, is_known, layout, path_to_top};
 
 #[cfg(not(Py_3_14))]
 mod kind {
@@ -43,22 +43,14 @@ mod kind {
         LAYOUT
     }
 
-    /// The frame record that a thread runs.
-    ///
-    /// # Safety
-    ///
-    /// `state` is the calling thread's state.
+    /// The way from a thread's state to its frame record: an offset in the state, and one in what is found there, if
+    /// that is not the record itself.
     #[inline(always)]
-    pub unsafe fn top_frame(state: *const u8) -> *const u8 {
-        /// Offset of `cframe` in the thread's state, and of the current frame in what it points to.
-        #[cfg(not(Py_3_13))]
-        const CFRAME: (usize, usize) = if cfg!(Py_3_12) { (56, 0) } else { (56, 8) };
-        // SAFETY: the fields of a live thread's state.
-        unsafe {
-            #[cfg(not(Py_3_13))]
-            return state.add(CFRAME.0).cast::<*const u8>().read().add(CFRAME.1).cast::<*const u8>().read();
-            #[cfg(Py_3_13)]
-            return state.add(72).cast::<*const u8>().read();
+    pub fn path_to_top() -> (usize, Option<usize>) {
+        match (cfg!(Py_3_12), cfg!(Py_3_13)) {
+            (_, true) => (72, None),
+            (true, _) => (56, Some(0)),
+            _ => (56, Some(8)),
         }
     }
 }
@@ -134,14 +126,10 @@ mod kind {
         FrameLayout { code: CODE.load(Relaxed), instruction: INSTRUCTION.load(Relaxed), owner: OWNER.load(Relaxed) }
     }
 
-    /// The frame record that a thread runs.
-    ///
-    /// # Safety
-    ///
-    /// `state` is the calling thread's state, and [`is_known`] has read the offsets.
+    /// The way from a thread's state to its frame record: an offset in the state, and one in what is found there, if
+    /// that is not the record itself.
     #[inline(always)]
-    pub unsafe fn top_frame(state: *const u8) -> *const u8 {
-        // SAFETY: a field of a live thread's state.
-        unsafe { state.add(CURRENT_FRAME.load(Relaxed)).cast::<*const u8>().read() }
+    pub fn path_to_top() -> (usize, Option<usize>) {
+        (CURRENT_FRAME.load(Relaxed), None)
     }
 }

@@ -266,9 +266,7 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
 /// Where changes are not numbered (free-threaded builds from 3.14 on), it is the number of items.
 #[pyfunction]
 pub fn dict_word<'py>(dict: &Bound<'py, PyDict>) -> (Bound<'py, PyDict>, usize, u64, u64) {
-    // SAFETY: a live dict.
-    let place =
-        ChangeNumber::of(dict).map_or_else(|| unsafe { dict::length_place(dict.as_ptr()) }, ChangeNumber::place);
+    let place = ChangeNumber::of(dict).map_or_else(|| dict::length_place(dict), ChangeNumber::place);
     // SAFETY: a word of the dict, or one that lives as long.
     let value = unsafe { (*place).load(Relaxed) };
     (dict.clone(), (place as usize).wrapping_sub(dict.as_ptr() as usize), u64::MAX, value)
