@@ -103,13 +103,13 @@ pub fn absolute(path: &str) -> String {
     option::absolute(path.into()).to_string_lossy().into_owned()
 }
 
-/// What a sink does with records.
+/// How a sink treats records.
 pub struct SinkFormat {
     /// The form of its lines.
     pub spec: FormatSpec,
     /// The lowest level that it takes.
     pub min_level: u16,
-    /// What happens to control characters, if the program says it.
+    /// The treatment of control characters, if the program names it.
     pub control: Option<ControlRule>,
 }
 

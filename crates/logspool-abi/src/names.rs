@@ -33,7 +33,7 @@ const ATTRIBUTES: [&str; 17] = [
 
 const MARK: &str = "fields.";
 
-/// Replaces the marked names in a format by those that the core knows. Returns the keys.
+/// Replaces the marked names in a format by names that the core knows. Returns the keys.
 pub fn unmark(spec: &mut FormatSpec) -> Result<BTreeSet<String>, Failure> {
     let mut keys = BTreeSet::new();
     match &mut spec.layout {
@@ -73,7 +73,7 @@ fn unmarked(template: &str, opener: &str, keys: &mut BTreeSet<String>) -> String
         let (before, after) = (&rest[..at], &rest[at + marked.len()..]);
         text.push_str(before);
         text.push_str(opener);
-        // A doubled character stands for itself.
+        // A doubled character is itself.
         let is_escaped = before.bytes().rev().take_while(|byte| *byte == doubled).count() % 2 == 1;
         if is_escaped {
             text.push_str(MARK);

@@ -21,7 +21,7 @@ pub struct SinkHandle {
     spec: FormatSpec,
     /// The lowest level that the sink takes.
     pub min_level: u16,
-    /// What the format shows of the thread: `NEEDS_THREAD` and `NEEDS_THREAD_NAME`.
+    /// The parts of the thread that the format shows: `NEEDS_THREAD` and `NEEDS_THREAD_NAME`.
     pub needs: u32,
     sink: PublicHandle,
     format: PublicHandle,
@@ -87,7 +87,7 @@ fn with_absolute_paths(object: &str) -> Option<String> {
     Some(serde_json::Value::Object(object).to_string())
 }
 
-/// What happens to control characters where the format does not say it: a text must not control a terminal.
+/// The treatment of control characters if the format does not name it: a text must not control a terminal.
 fn control_of(address: &str) -> ControlRule {
     let is_file = |number: i32| {
         // SAFETY: `fstat` fills the buffer, or says that it did not.

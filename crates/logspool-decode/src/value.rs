@@ -117,7 +117,7 @@ pub fn from_json(json: &[u8], most: usize) -> serde_json::Result<(Value<'_>, Pre
     Ok((value, budget.precision.get()))
 }
 
-/// The number of values that may still be parsed, and what was noticed until now.
+/// The number of values that may still be parsed, and the facts noticed until now.
 struct ValueBudget {
     left: Cell<usize>,
     precision: Cell<Precision>,

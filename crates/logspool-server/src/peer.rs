@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::decoders::levels::Scale;
 use crate::origin::Origin;
 
-/// The process at the other end of a connection, and what its listener says about it.
+/// The process at the other end of a connection, and the settings of its listener for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     process: PeerProcess,

@@ -1,7 +1,7 @@
-//! What happens to a program whose output has lost its reader, as in `program | head`.
+//! The end of a program whose output has lost its reader, as in `program | head`.
 //!
 //! A program that writes to such a pipe itself gets SIGPIPE and ends, unless it has changed that. The writer threads
-//! block all signals, so a signal for the process stands for the one that the kernel has sent to the thread.
+//! block all signals, so a signal for the process replaces the signal that the kernel has sent to the thread.
 //!
 //! Atomics belong in `queue` and `stats`; that of this file is an exception: the address of a signal handler.
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The handler that writes queued records and then ends the process, if one is installed.
 static DRAIN_HANDLER: AtomicUsize = AtomicUsize::new(libc::SIG_DFL);
 
-/// Notes the handler that stands for the default disposition.
+/// Notes the handler that replaces the default disposition.
 pub(crate) fn note_drain_handler(handler: usize) {
     DRAIN_HANDLER.store(handler, Ordering::Relaxed);
 }

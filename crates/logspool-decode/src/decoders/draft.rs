@@ -1,7 +1,7 @@
 //! Builds a record from named values, in any order.
 //!
 //! Each part of a record is known by all its usual names (`parts.rs`). If several names give one part, the first
-//! counts. The other values, and values that do not fit, become fields. When all values are there, the keys say who
+//! counts. The other values, and values that do not fit, become fields. When all values are there, the keys show who
 //! the sender is (`shapes.rs`), which decides about the remaining fields and the scale of the level.
 
 use std::borrow::Cow;
@@ -60,7 +60,7 @@ impl<'a> Draft<'a> {
         self.record.fields.extend(unused.map(|value| (name, value)));
     }
 
-    /// Searches an object for parts. Returns what is left of it.
+    /// Searches an object for parts. Returns the rest of it.
     fn search(&mut self, path: Cow<'a, str>, pairs: Vec<(Cow<'a, str>, Value<'a>)>, depth: usize) -> Option<Value<'a>> {
         let mut rest = Vec::new();
         let was_empty = pairs.is_empty();

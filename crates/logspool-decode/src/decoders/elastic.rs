@@ -8,7 +8,7 @@ use super::json_line;
 use crate::record::Record;
 use crate::value::Value;
 
-/// What an action line asks for.
+/// The request of an action line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     /// Store the document.
@@ -36,7 +36,7 @@ impl Action {
 /// An action line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActionLine<'a> {
-    /// What is asked for.
+    /// The request.
     pub action: Action,
     /// The index or data stream that is to receive the document, if the line names one.
     pub index: Option<Cow<'a, str>>,

@@ -19,7 +19,7 @@ impl std::error::Error for NotAList {}
 
 /// Calls `each` with the text of each value, in order. Keeps no value.
 ///
-/// A list that is cut off ends with its last value, which may be incomplete. What follows the end of the list is a
+/// A list that is cut off ends with its last value, which may be incomplete. Text after the end of the list is a
 /// value, too: it is no JSON, so its reader reports it.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Rewrites JSON that is not quite valid to valid JSON: the second reading of what a strict parser refuses.
+//! Rewrites JSON that is not quite valid to valid JSON: the second reading of texts that a strict parser refuses.
 //!
 //! Many programs write such JSON: Python's `json` writes `NaN`, formatters that paste text into a template write raw
 //! tabs and escape sequences, and programs with other encodings write Latin-1 bytes. The rewritten text is read by the
@@ -11,7 +11,7 @@
 /// Numbers without a value in JSON.
 const WORDS: &[&[u8]] = &[b"nan", b"infinity", b"inf"];
 
-/// Rewrites a JSON text. What cannot be mended stays as it is, and is refused by the strict parser.
+/// Rewrites a JSON text. Other faults stay as they are, and the text is refused by the strict parser.
 pub(super) fn rewritten(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
     let bytes = text.as_bytes();

@@ -104,7 +104,7 @@ impl Scale {
     }
 }
 
-/// What a name says about the level.
+/// The meaning of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NamedLevel {
     /// The level on Python's scale.
@@ -151,7 +151,7 @@ fn known(name: &[u8]) -> Option<NamedLevel> {
     }
 }
 
-/// A name with a number behind it: `ERROR+4` of Go's `slog`, `ERROR2` of OpenTelemetry, `DEBUG5` of PostgreSQL.
+/// A name with a number after it: `ERROR+4` of Go's `slog`, `ERROR2` of OpenTelemetry, `DEBUG5` of PostgreSQL.
 fn numbered(name: &[u8]) -> Option<NamedLevel> {
     let end = name.iter().position(|byte| !byte.is_ascii_alphabetic()).filter(|end| *end > 1)?;
     let (name, rest) = name.split_at(end);

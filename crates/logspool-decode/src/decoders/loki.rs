@@ -240,14 +240,14 @@ fn record<'a>(time: Option<i64>, line: &'a str, metadata: Pairs<'a>, labels: &Pa
     let mut detected = None;
     for (name, value) in added {
         match &*name {
-            // Loki's agents guess a level if the sender gives none.
+            // Loki's agents guess a level if the sender gives no level.
             "detected_level" => detected = Some(value),
             _ => pairs.push((name, value)),
         }
     }
     pairs.extend(detected.map(|level| (Cow::Borrowed("level"), level)));
     let mut record = json_line::from_pairs(pairs);
-    // The time of the entry is the one that Loki would show. A time in the line itself may be kept as a field.
+    // The time of the entry is the time that Loki would show. A time in the line itself may be kept as a field.
     record.time_ns = time.filter(|time| *time != 0).or(record.time_ns);
     record
 }

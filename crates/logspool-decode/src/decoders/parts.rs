@@ -177,13 +177,13 @@ const OUTER: &[&str] = &[
     "thrown",
 ];
 
-/// What is known about a name.
+/// The facts about a name.
 #[derive(Debug)]
 pub struct KnownName {
     name: &'static str,
     /// The part that it gives.
     pub part: Option<Part>,
-    /// What it says about the sender.
+    /// The hint about the sender.
     pub mark: Option<&'static Mark>,
     /// True if parts have names of values in this object.
     pub has_parts_inside: bool,
@@ -211,7 +211,7 @@ static KNOWN: LazyLock<Vec<Vec<KnownName>>> = LazyLock::new(|| {
     groups
 });
 
-/// What is known about this name. A search through all names would take as long as parsing the value.
+/// The facts about this name. A search through all names would take as long as parsing the value.
 pub fn known(name: &str) -> Option<&'static KnownName> {
     KNOWN[group(name)].iter().find(|known| known.name == name)
 }

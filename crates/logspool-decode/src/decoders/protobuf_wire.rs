@@ -1,4 +1,4 @@
-//! Reads the fields of protobuf messages, without structs of their own: those would take 100 bytes and more for two bytes
+//! Reads the fields of protobuf messages, without structs of their own: such structs would take 100 bytes and more for two bytes
 //! of a message.
 
 /// The bytes are no protobuf message. The text has the reason.

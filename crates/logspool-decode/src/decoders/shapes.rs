@@ -1,4 +1,4 @@
-//! The table of known senders of JSON objects: what a sender means by names that others use otherwise.
+//! The table of known senders of JSON objects: the meaning of names that others use otherwise.
 //!
 //! A sender is known by the keys of its objects. `shapes/samples.rs` has an object of each sender.
 

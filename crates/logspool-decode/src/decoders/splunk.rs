@@ -49,7 +49,7 @@ pub fn objects(body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), serde_jso
 ///
 /// # Errors
 ///
-/// The event is not one of Splunk's.
+/// The event is no event of Splunk.
 pub fn read(object: &[u8]) -> Result<Record<'_>, EventError> {
     let pairs = json_line::object(object).map_err(|error| EventError::Format(error.to_string()))?;
     let (mut event, mut time, mut host, mut about) = (None, None, None, Vec::new());

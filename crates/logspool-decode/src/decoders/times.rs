@@ -34,7 +34,7 @@ const FORMS: &[(&str, &str)] = &[
     ("2026 Sep 21 14:13:20.125 UTC",         "%Y %b %e %H:%M:%S%.f"),
 ];
 
-/// Zones with one meaning, in hours: those of RFC 2822, of Europe and of Japan.
+/// Zones with one meaning, in hours: from RFC 2822, of Europe and of Japan.
 const ZONES: &[(&str, i32)] = &[
     ("UTC", 0),
     ("GMT", 0),

@@ -116,7 +116,7 @@ impl Segment {
     }
 
     /// Gives shared lane `index` a second ring of `bytes`, a power of two, or less: at most its part of the limit, rounded
-    /// up, and what there is room for. Does nothing if it has a second ring, or if another thread makes one now.
+    /// up, and the room there is. Does nothing if it has a second ring, or if another thread makes one now.
     ///
     /// The caller must not hold the lock of a shared lane.
     pub fn grow_shared_lane(&self, index: usize, bytes: u64) {

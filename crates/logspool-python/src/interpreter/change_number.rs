@@ -1,7 +1,7 @@
 //! Numbers the changes of a dict, so that a call sees by one comparison that nothing in it has changed.
 //!
 //! CPython 3.10 to 3.13 keeps such a number in each dict (`ma_version_tag` of PEP 509; checked per version in
-//! `tests/python`). From 3.14 on it has none. There its public dict watchers tell of each change before it is made, and
+//! `tests/python`). From 3.14 on it has no number. There its public dict watchers tell of each change before it is made, and
 //! the numbers are kept here. Free-threaded builds from 3.14 on get no number: another thread could read the number
 //! between the notice and the change.
 
@@ -23,7 +23,7 @@ unsafe impl Send for ChangeNumber {}
 unsafe impl Sync for ChangeNumber {}
 
 impl ChangeNumber {
-    /// The number of a dict. `None` if this interpreter tells no changes of it.
+    /// The number of a dict. `None` if this interpreter does not report its changes.
     pub fn of(dict: &Bound<'_, PyDict>) -> Option<Self> {
         kind::place(dict).map(Self)
     }
@@ -58,7 +58,7 @@ impl NumberedDict {
         &self.dict
     }
 
-    /// The current number; `None` if this interpreter tells no changes of the dict.
+    /// The current number; `None` if this interpreter does not report the dict's changes.
     #[inline(always)]
     pub fn now(&self) -> Option<u64> {
         self.number.map(ChangeNumber::now)
@@ -109,7 +109,7 @@ mod kind {
     const DEALLOCATED: c_int = 5;
 
     /// The number of each watched dict, by the address of the dict. Only attached threads lock it, and none of them
-    /// detaches meanwhile, so nobody ever waits, in a forked child neither.
+    /// detaches meanwhile, so no thread ever waits, in a forked child neither.
     static NUMBERS: LazyLock<Mutex<HashMap<usize, Box<AtomicU64>>>> = LazyLock::new(Mutex::default);
 
     /// The watcher; -1 before there is one.

@@ -1,6 +1,6 @@
-//! Where CPython's frame record has what a call needs, as offsets in bytes.
+//! Offsets in bytes of the fields of CPython's frame record that a call needs.
 //!
-//! From 3.14 on the offsets are those that the interpreter publishes for debuggers: `_Py_DebugOffsets`, the first field
+//! From 3.14 on the interpreter publishes the offsets for debuggers: `_Py_DebugOffsets`, the first field
 //! of `_PyRuntime` (`Include/internal/pycore_debug_offsets.h`). For 3.11 to 3.13 they are taken from
 //! `Include/cpython/pystate.h` and `Include/internal/pycore_frame.h`. `frame.rs` compares them with public functions.
 
@@ -11,11 +11,11 @@ pub struct FrameLayout {
     pub code: usize,
     /// The address of the current instruction.
     pub instruction: usize,
-    /// The byte that says what owns the record.
+    /// The byte that names the owner of the record.
     pub owner: usize,
 }
 
-/// This owner and those above it have frames without a code object.
+/// This owner and higher ones have frames without a code object.
 pub const OWNED_BY_INTERPRETER: u8 = 3;
 
 pub use kind::{CODE_BITS, is_known, layout, path_to_top};
@@ -43,8 +43,8 @@ mod kind {
         LAYOUT
     }
 
-    /// The way from a thread's state to its frame record: an offset in the state, and one in what is found there, if
-    /// that is not the record itself.
+    /// The way from a thread's state to its frame record: an offset in the state, and an offset in the object found
+    /// there, unless that is the record itself.
     #[inline(always)]
     pub fn path_to_top() -> (usize, Option<usize>) {
         match (cfg!(Py_3_12), cfg!(Py_3_13)) {
@@ -126,8 +126,8 @@ mod kind {
         FrameLayout { code: CODE.load(Relaxed), instruction: INSTRUCTION.load(Relaxed), owner: OWNER.load(Relaxed) }
     }
 
-    /// The way from a thread's state to its frame record: an offset in the state, and one in what is found there, if
-    /// that is not the record itself.
+    /// The way from a thread's state to its frame record: an offset in the state, and an offset in the object found
+    /// there, unless that is the record itself.
     #[inline(always)]
     pub fn path_to_top() -> (usize, Option<usize>) {
         (CURRENT_FRAME.load(Relaxed), None)

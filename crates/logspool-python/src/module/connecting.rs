@@ -267,7 +267,7 @@ pub fn object_words(object: &Bound<'_, PyAny>) -> Vec<i64> {
 #[pyfunction]
 pub fn dict_word<'py>(dict: &Bound<'py, PyDict>) -> (Bound<'py, PyDict>, usize, u64, u64) {
     let place = ChangeNumber::of(dict).map_or_else(|| dict::length_place(dict), ChangeNumber::place);
-    // SAFETY: a word of the dict, or one that lives as long.
+    // SAFETY: a word of the dict, or a word that lives as long.
     let value = unsafe { (*place).load(Relaxed) };
     (dict.clone(), (place as usize).wrapping_sub(dict.as_ptr() as usize), u64::MAX, value)
 }

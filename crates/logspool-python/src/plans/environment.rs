@@ -109,7 +109,7 @@ static SLOTS: [DictSlot; MAX_DICTS] =
     [const { DictSlot { place: AtomicPtr::new((&raw const NO_NUMBER).cast_mut()), seen: AtomicU64::new(u64::MAX) } };
         MAX_DICTS];
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// The number of dicts whose changes are not numbered: never one that was seen.
+/// The number of dicts whose changes are not numbered: no slot has seen it.
 static NO_NUMBER: AtomicU64 = AtomicU64::new(0);
 /// True if a watched dict has no number.
 static HAS_UNNUMBERED: AtomicBool = AtomicBool::new(false);

@@ -42,7 +42,7 @@ impl ProgramCompiler {
         }
     }
 
-    /// Adds a time of whole seconds, its fraction and what is after it.
+    /// Adds a time of whole seconds, its fraction and the text after it.
     pub(super) fn add_split_time(&mut self, digits: usize, has_after: bool) {
         self.add_time();
         if digits > 0 {

@@ -74,7 +74,7 @@ static KNOWN_ZONE: AtomicU64 = AtomicU64::new(0);
 /// Calls [`zone_changed`] if the program has called `tzset` with another zone since the last call. Call it for each
 /// batch of records.
 ///
-/// A program that is not Python's tells nobody. `tzset` changes the globals of the C library that are compared here.
+/// A program that is not Python's gives no notice. `tzset` changes the globals of the C library that are compared here.
 pub fn notice_zone() {
     unsafe extern "C" {
         static timezone: libc::c_long;

@@ -70,11 +70,11 @@ pub struct FormatSpec {
     pub process_id: u32,
     /// Text at the end of each line.
     pub terminator: String,
-    /// What happens to control characters in the texts of a record. JSON escapes them by its own rules.
+    /// The treatment of control characters in the texts of a record. JSON escapes them by its own rules.
     pub control: ControlRule,
 }
 
-/// What a line shows for the control characters in the texts of its record.
+/// The form of control characters in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ControlRule {
     /// They stay as they are.

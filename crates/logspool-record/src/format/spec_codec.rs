@@ -14,7 +14,7 @@ use crate::record::{Encoder, Values};
 /// First item of the tuple. Another number means that the other items have another layout.
 const VERSION: i64 = 1;
 
-/// The item that stands for [`ControlRule::Escape`].
+/// The item for [`ControlRule::Escape`].
 const ESCAPES: i64 = 1;
 
 /// The kind of [`Layout::Object`].

@@ -72,7 +72,7 @@ pub(super) async fn objects(
     Ok(axum::Json(answer).into_response())
 }
 
-/// What a body holds.
+/// The kind of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BodyKind {
     /// JSON objects, one after the other or in a list.

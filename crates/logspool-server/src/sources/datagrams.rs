@@ -57,7 +57,7 @@ impl Socket {
         }
     }
 
-    /// Receives a datagram if there is one, with the address that tells its sender from others. The sender at a unix
+    /// Receives a datagram if there is one, with the address that distinguishes its sender. The sender at a unix
     /// socket is some process of this machine.
     fn try_receive(&self, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr, Peer)> {
         match self {
@@ -67,7 +67,7 @@ impl Socket {
     }
 }
 
-/// Stands for the unknown user who sent a datagram to a unix socket.
+/// The user id for the unknown sender of a datagram to a unix socket.
 const ANY_USER: u32 = u32::MAX;
 
 impl DatagramReader {

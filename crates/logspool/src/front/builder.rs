@@ -163,7 +163,7 @@ impl Builder {
         }
         pipeline::handle_process_events(true, crash_signals);
         registry::set_min_level(self.level as u16);
-        // `tracing` remembers which call sites are wanted; so far none was.
+        // `tracing` remembers which call sites are wanted; until now no site was.
         #[cfg(feature = "tracing")]
         tracing_core::callsite::rebuild_interest_cache();
         Ok(())

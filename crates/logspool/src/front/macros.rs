@@ -143,7 +143,7 @@ macro_rules! __send {
     }};
 }
 
-/// The target of a call site, or "" if each call brings one that it has found.
+/// The target of a call site, or "" if each call brings its own.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fixed_target {

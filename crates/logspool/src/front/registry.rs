@@ -209,7 +209,7 @@ pub(super) fn accepts(target: &str, level: u16) -> bool {
     SETTINGS.get().is_some_and(|settings| settings.accepts(target, level))
 }
 
-/// What follows the name of a key in a record: `_` if a JSON output has a member of that name, which would hide it.
+/// The text after the name of a key in a record: `_` if a JSON output has a member of that name, which would hide it.
 #[inline]
 pub(super) fn key_suffix(key: &str) -> &'static str {
     if HAS_MEMBERS.load(Ordering::Relaxed) && is_member(key) { "_" } else { "" }

@@ -1,7 +1,7 @@
 //! Waits for room: how long a record of each level waits in a full queue, and how often its caller looks.
 //!
 //! Pipeline stage: *admission*. A wait ends with room, or when the patience of the record's level is used up. Time in
-//! which the collector had no processor does not count, and a wait goes on while the collector takes records.
+//! which the collector had no processor does not count, and a wait continues while the collector takes records.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -100,8 +100,8 @@ const PROGRESS_BYTES: u64 = 64 * 1024;
 /// How long a record below WARNING waits while the collector runs. The time in which the collector had no processor does
 /// not count.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(50);
-/// A wait of any length goes on while the collector takes this many records within the record's patience, and there is
-/// room behind it: the queue is in order and has more to do.
+/// A wait of any length continues while the collector takes this many records within the record's patience, and there is
+/// room after it: the queue is in order and has more to do.
 ///
 /// Chosen: 20,000 records a second, a tenth of what a busy machine does. A sink that takes less counts as stalled.
 const PROGRESS_RECORDS: u64 = 1024;

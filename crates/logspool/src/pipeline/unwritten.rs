@@ -1,4 +1,4 @@
-//! Tells at the end of a process how many records it did not write.
+//! Reports at the end of a process how many records it did not write.
 
 use std::io::Write;
 use std::sync::Once;

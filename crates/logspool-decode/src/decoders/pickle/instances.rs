@@ -10,7 +10,7 @@ use crate::value::Value;
 /// The name of the field that names the class of an instance.
 const CLASS: &str = "__class__";
 
-/// The name of the field for values that have no name, as those of a named tuple.
+/// The name of the field for values without a name, as in a named tuple.
 const VALUES: &str = "values";
 
 impl<'a> Pickle<'a> {

@@ -99,7 +99,7 @@ fn zone(rest: &str, otherwise: FixedOffset) -> (FixedOffset, &str) {
     }
 }
 
-/// What Cisco's systems send before the time: `29: `, `: `, `000031: router: `, then `*` or `.` if the clock is not
+/// The text that Cisco's systems send before the time: `29: `, `: `, `000031: router: `, then `*` or `.` if the clock is not
 /// synchronised. Returns the name of the system and the text from the time on.
 pub(super) fn without_counters(text: &str) -> Option<(Option<&str>, &str)> {
     let (mut host, mut rest, mut is_counted) = (None, text, false);
@@ -110,7 +110,7 @@ pub(super) fn without_counters(text: &str) -> Option<(Option<&str>, &str)> {
         }
         match word.bytes().all(|byte| byte.is_ascii_digit()) {
             true => is_counted = true,
-            // A name stands only between two counters.
+            // A name is only between two counters.
             false if is_counted && host.is_none() => host = Some(word),
             false => return None,
         }

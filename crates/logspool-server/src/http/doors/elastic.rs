@@ -62,7 +62,7 @@ fn feature(name: &str) -> Value {
     json!({ name: { "available": true, "enabled": true } })
 }
 
-/// Marks an answer as one of Elasticsearch: its clients refuse answers without this header.
+/// Marks an answer as Elasticsearch's: its clients refuse answers without this header.
 fn product(mut response: Response) -> Response {
     response.headers_mut().insert("x-elastic-product", HeaderValue::from_static("Elasticsearch"));
     response

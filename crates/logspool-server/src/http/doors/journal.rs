@@ -2,7 +2,7 @@
 //!
 //! A request may contain the whole journal of a machine. So its entries are stored while it arrives, and the answer
 //! comes after the last one is stored. After another answer the sender begins again after the last request that
-//! succeeded, so entries may be stored twice, but none is lost.
+//! succeeded, so entries may be stored twice, but no entry is lost.
 
 use axum::Router;
 use axum::body::Body;

@@ -1,4 +1,4 @@
-//! Loki's `/loki/api/v1/push`: what Promtail, Grafana Alloy, Docker's plugin and others push.
+//! Loki's `/loki/api/v1/push`: the door of Promtail, Grafana Alloy, Docker's plugin and others.
 
 use axum::Router;
 use axum::extract::{Extension, State};
@@ -18,7 +18,7 @@ use crate::peer::Peer;
 pub(super) const LOKI: Door = Door { routes, failure: text };
 
 fn routes(router: Router<Context>) -> Router<Context> {
-    // The first path is the one of Loki before 1.0. Some agents wait for `/ready`.
+    // The first path is Loki's before 1.0. Some agents wait for `/ready`.
     router
         .route("/api/prom/push", post(push))
         .route("/loki/api/v1/push", post(push))
@@ -32,7 +32,7 @@ async fn push(
     sent: Result<RequestBody, HttpError>,
 ) -> Result<StatusCode, HttpError> {
     let limit = context.limits.body_bytes();
-    // As in Loki: what is not named as JSON is protobuf.
+    // As in Loki: a body that is not named as JSON is protobuf.
     let is_json = content_type(&headers).eq_ignore_ascii_case("application/json");
     if !is_json && headers.get("content-encoding").is_some_and(|name| name.as_bytes().eq_ignore_ascii_case(b"snappy")) {
         // A body of protobuf is always compressed by snappy. Only some agents name it.

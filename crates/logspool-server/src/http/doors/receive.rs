@@ -1,4 +1,4 @@
-//! What all doors do with a body: decompress it within the limits, decode it, and answer when its records are stored.
+//! The steps of all doors with a body: decompress it within the limits, decode it, and answer when its records are stored.
 
 use axum::http::{HeaderMap, StatusCode};
 
@@ -50,7 +50,7 @@ impl<'a> DoorReader<'a> {
         }
     }
 
-    /// Adds a record, or one about the bytes that are none.
+    /// Adds a record, or a record about unreadable bytes.
     pub fn add(&mut self, bytes: &[u8], read: Result<Record<'_>, impl ToString>) {
         match read {
             Ok(record) => self.push(&record),
@@ -73,12 +73,12 @@ impl<'a> DoorReader<'a> {
         false
     }
 
-    /// Number of records and unreadable parts so far.
+    /// Number of records and unreadable parts up to now.
     pub fn records(&self) -> usize {
         self.frames.values()
     }
 
-    /// Returns the records with those about unreadable bytes.
+    /// Returns the records, also about unreadable bytes.
     ///
     /// # Errors
     ///
@@ -104,7 +104,7 @@ impl<'a> DoorReader<'a> {
 }
 
 /// Decodes a body with `read`, and returns its result after the records are stored. If some parts of the body cannot
-/// be read, they are kept as records of the logger `logspool.undecoded`. If none can be read, nothing is stored.
+/// be read, they are kept as records of the logger `logspool.undecoded`. If no record can be read, nothing is stored.
 pub(super) async fn receive<T>(
     context: &Context,
     peer: Peer,

@@ -60,7 +60,7 @@ async fn events(
             .map_err(|error| bad(&error))
     })
     .await?;
-    // No minimum level is asked for: the sender goes on to send all levels.
+    // No minimum level is asked for: the sender continues to send all levels.
     Ok(json(StatusCode::CREATED, &json!({ "MinimumLevelAccepted": null })))
 }
 

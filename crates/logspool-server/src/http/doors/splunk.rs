@@ -68,7 +68,7 @@ async fn events(
 
 const NO_DATA: &str = "no data";
 
-/// What the query string says about the lines of a body.
+/// The facts of the query string about the lines of a body.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct About {

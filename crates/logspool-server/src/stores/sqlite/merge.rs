@@ -114,7 +114,7 @@ impl FileMerge {
         Ok(())
     }
 
-    /// Goes on without a file that cannot be used until a person repairs it.
+    /// Continues without a file that cannot be used until a person repairs it.
     fn leave_out(&mut self, error: StoreError) -> Result<(), StoreError> {
         match error {
             StoreError::Fatal(_) => {
