@@ -384,7 +384,8 @@ fn a_damaged_entry_costs_only_itself() {
     let timed = |entry: &[u8]| [b"\x92\xCE\x69\x21\0\0".as_slice(), &entry[2..]].concat();
     let entries: Vec<_> = entries.iter().map(|entry| timed(entry)).collect();
     let gzipped = map(&[("compressed", text("gzip"))]);
-    let wrong: &[(&str, fn(&mut Vec<u8>))] = &[
+    type Change = fn(&mut Vec<u8>);
+    let wrong: &[(&str, Change)] = &[
         ("no MessagePack", |entry| entry[0] = 0xC1),
         ("no list", |entry| entry[0] = 0x05),
         ("no time", |entry| entry[1] = 0xC1),

@@ -147,11 +147,11 @@ impl LinePattern {
     ) -> Result<(), RenderError> {
         let start = out.len();
         let mut result = Ok(());
-        for (part, padding) in &self.parts {
+        for part in &self.parts {
             if !record.has_room_for(out.len() - start) {
                 break;
             }
-            if self.push_padded_part(part, padding.as_ref(), values, control, record, state, out).is_err() {
+            if self.push_padded_part(part, values, control, record, state, out).is_err() {
                 result = Err(RenderError::Malformed);
             }
         }
@@ -173,19 +173,18 @@ impl LinePattern {
         program: &mut ProgramCompiler,
     ) -> bool {
         let parsed = ParsedRecord::new(record);
-        self.parts.iter().all(|(part, padding)| match part {
-            PatternPart::Message => padding.is_none() && program.add_message(record),
-            PatternPart::Time => {
+        self.parts.iter().all(|part| match part {
+            (PatternPart::Message, padding) => padding.is_none() && program.add_message(record),
+            (PatternPart::Time, _) => {
                 let time = self.time.as_ref();
                 program
                     .add_split_time(time.map_or(0, |time| time.digits), time.is_some_and(|time| time.after.is_some()));
                 true
             }
             part => {
-                let padding = padding.as_ref();
                 // A line with control characters is rendered again, with escapes.
                 let keep = ControlRule::Keep;
-                self.push_padded_part(part, padding, values, keep, &parsed, state, &mut program.constant).is_ok()
+                self.push_padded_part(part, values, keep, &parsed, state, &mut program.constant).is_ok()
             }
         })
     }
@@ -212,8 +211,7 @@ impl LinePattern {
 
     fn push_padded_part(
         &self,
-        part: &PatternPart,
-        padding: Option<&BraceSpec>,
+        (part, padding): &(PatternPart, Option<BraceSpec>),
         values: &AttributeValues,
         control: ControlRule,
         record: &ParsedRecord<'_>,
