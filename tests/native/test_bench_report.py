@@ -12,8 +12,8 @@ ROW = {"wall": 1.0, "cpu_ns": 100.0, "lines": 4_000_000.0, "rss_mb": 8.0}
 PEER = {**ROW, "wall": 100.0, "cpu_ns": 1000.0}
 CALLS = {"p50": 30.0, "p99": 40.0, "p99.9": 50.0, "max": 60.0}
 GROUPS = {
-    "burst, 1 thread": {"logspool": ROW, "spdlog": PEER, "spdlog-async": PEER},
-    "burst, 4 threads": {"logspool": ROW, "spdlog": PEER, "spdlog-async": PEER},
+    "burst, 1 thread": {"logspool": ROW, "logspool-pattern": ROW, "spdlog": PEER, "spdlog-async": PEER},
+    "burst, 4 threads": {"logspool": ROW, "logspool-pattern": ROW, "spdlog": PEER, "spdlog-async": PEER},
     "paced, 1 thread": {"logspool": {**ROW, **CALLS}, "none": {**ROW, **CALLS}},
     "hello, Nim": {"logspool": ROW, "channel": PEER, "raw": ROW},
     "burst, Rust": {"logspool": ROW, "logspool-tracing": ROW, "tracing-appender": PEER, "spdlog-rs": PEER},
@@ -43,7 +43,7 @@ def missed(verdicts):
 def test_a_run_within_all_bounds_misses_none(report):
     verdicts = report.judge(GROUPS, 0.5, 0)
 
-    assert 17 == len(verdicts)
+    assert 19 == len(verdicts)
     assert [] == missed(verdicts)
 
 

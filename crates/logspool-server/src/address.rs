@@ -77,8 +77,7 @@ impl fmt::Display for ListenAddress {
             Endpoint::Tcp(address) => write!(to, "tcp://{address}")?,
             Endpoint::Udp(address) => write!(to, "udp://{address}")?,
             Endpoint::Tls(address) => write!(to, "tls://{address}")?,
-            Endpoint::Unix(path) => write!(to, "unix://{}", path.display())?,
-            Endpoint::UnixDatagram(path) => write!(to, "unix://{}?kind=datagram", path.display())?,
+            Endpoint::Unix(path) | Endpoint::UnixDatagram(path) => write!(to, "unix://{}", path.display())?,
         }
         let kind = matches!(self.endpoint, Endpoint::UnixDatagram(_)).then_some(("kind", "datagram"));
         let protocol = self.protocol.map(|protocol| ("protocol", protocol.name));
