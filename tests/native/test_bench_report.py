@@ -77,7 +77,7 @@ def test_a_run_is_kept_with_its_machine_its_bounds_and_its_lines(report, tmp_pat
     summary = (tmp_path / "native" / "summary.md").read_text()
     assert GROUPS == kept["groups"]
     assert 5 == kept["facts"]["turns"]
-    assert 17 == len(kept["targets"])
+    assert 19 == len(kept["targets"])
     assert kept["targets"][-1]["met"]
     assert "| burst, 1 thread: logspool | <= 16 MB | 8 | met |" in summary
     assert "| logspool | 4,000,000 | 1.000 s | 100 ns | 8.0 MB |" in summary
