@@ -10,4 +10,4 @@ pub mod syslog;
 mod table;
 pub mod text;
 
-pub use table::{ALL, Detected, InputState, begins_frame, by_name, detect, detect_datagram};
+pub use table::{ALL, DetectedProtocol, InputState, begins_frame, by_name, detect, detect_datagram};

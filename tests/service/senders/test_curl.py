@@ -130,7 +130,11 @@ def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
         # The type that curl sends where none is given.
         (415, "application/x-www-form-urlencoded", post("/ingest", good)),
         (415, "send application/x-protobuf or application/json", post("/v1/logs", good, *kind("ndjson"))),
-        (415, "use gzip, deflate, zstd or identity", post("/ingest", good, *kind("json"), "--header", "Content-Encoding: br")),
+        (
+            415,
+            "use gzip, deflate, zstd or identity",
+            post("/ingest", good, *kind("json"), "--header", "Content-Encoding: br"),
+        ),
         (400, "EOF while parsing", post("/ingest", b'{"message": "cut o', *kind("json"))),
         (400, "the line is not JSON", post("/ingest", b"{bad}\n{worse}\n", *kind("ndjson"))),
         (400, "is not a JSON object", post("/ingest", b'"text"', *kind("json"))),

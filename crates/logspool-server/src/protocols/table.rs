@@ -34,7 +34,7 @@ pub enum InputState {
 
 /// The protocol of the first bytes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Detected {
+pub struct DetectedProtocol {
     /// The protocol.
     pub protocol: &'static Protocol,
     /// Number of bytes before its first byte: a byte order mark and white space.
@@ -47,14 +47,14 @@ pub struct Detected {
 /// # Errors
 ///
 /// No protocol begins with these bytes.
-pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<Detected>, FrameError> {
+pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<DetectedProtocol>, FrameError> {
     let blank = match super::text::blank_bytes(bytes) {
         Some(blank) => blank,
         None if rest == InputState::Open && bytes.len() < MAX_BLANK_BYTES => return Ok(None),
         None => 0,
     };
     let bytes = &bytes[blank..];
-    let detected = |protocol| Ok(Some(Detected { protocol, blank }));
+    let detected = |protocol| Ok(Some(DetectedProtocol { protocol, blank }));
     let first = bytes[0];
     match super::text::is_text(bytes) {
         Some(true) => return detected(&super::text::TEXT),

@@ -18,7 +18,7 @@ use super::shared::{ConnectionEnd, SharedState};
 use crate::intake::Intake;
 use crate::peer::Peer;
 use crate::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
-use crate::protocols::{self, Detected, InputState};
+use crate::protocols::{self, DetectedProtocol, InputState};
 use crate::stop::stopped;
 use crate::warnings;
 
@@ -99,9 +99,9 @@ where
             Err(_) | Ok(Ok(0)) => InputState::Closed,
             Ok(Ok(_)) => InputState::Open,
         };
-        let given = protocol.map(|protocol| Ok(Some(Detected { protocol, blank: 0 })));
+        let given = protocol.map(|protocol| Ok(Some(DetectedProtocol { protocol, blank: 0 })));
         match given.unwrap_or_else(|| protocols::detect(&first, rest)) {
-            Ok(Some(Detected { protocol, blank })) => {
+            Ok(Some(DetectedProtocol { protocol, blank })) => {
                 first.advance(blank);
                 break protocol;
             }
