@@ -382,9 +382,9 @@ fn set_caller<'a>(record: &mut Record<'a>, value: Value<'a>) -> Option<Value<'a>
     }
 }
 
-/// Replaces `{Name}`, `{@Name}`, `{Name:format}` and `{Name,width}` by the values of the fields. `None`: the template
-/// has no such place.
-fn filled(template: &str, fields: &[(Cow<'_, str>, Value<'_>)]) -> Option<String> {
+/// Renders a message template: replaces `{Name}`, `{@Name}`, `{Name:format}` and `{Name,width}` by the values of the
+/// fields, and `{{` and `}}` by braces. A name without a field stays as it is. `None`: the template has no braces.
+pub(super) fn filled(template: &str, fields: &[(Cow<'_, str>, Value<'_>)]) -> Option<String> {
     if !template.contains(['{', '}']) {
         return None;
     }

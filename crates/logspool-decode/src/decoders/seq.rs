@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 
+use super::draft::filled;
 use super::json_line::{self, JsonLineError};
 use crate::record::Record;
 use crate::value::Value;
@@ -97,7 +98,9 @@ fn from_clef(pairs: Pairs<'_>) -> Record<'_> {
     }
     let message = match (message, &template) {
         (Some(message), _) => Some(message),
-        (None, Some(Value::Text(template))) => Some(Value::text(rendered(template, &properties))),
+        (None, Some(Value::Text(template))) => {
+            Some(filled(template, &properties).map_or_else(|| Value::text(template.clone()), Value::text))
+        }
         (None, _) => None,
     };
     let differs = message.is_some() && template.is_some() && message != template;
@@ -111,43 +114,6 @@ fn from_clef(pairs: Pairs<'_>) -> Record<'_> {
     record.fields.extend(template.filter(|_| differs).map(|template| (Cow::Borrowed("message_template"), template)));
     record.fields.extend(properties);
     record
-}
-
-/// Renders a message template: `{Name}` is replaced by the property, `{{` and `}}` are braces. Alignment and format
-/// after the name are ignored, and a name without a property stays as it is.
-fn rendered(template: &str, properties: &Pairs<'_>) -> String {
-    let (mut text, mut rest) = (String::with_capacity(template.len()), template);
-    while let Some(at) = rest.find(['{', '}']) {
-        text.push_str(&rest[..at]);
-        let (brace, after) = rest[at..].split_at(1);
-        if let Some(after) = after.strip_prefix(brace) {
-            text.push_str(brace);
-            rest = after;
-            continue;
-        }
-        let hole = after.split_once('}').filter(|(hole, _)| brace == "{" && !hole.contains('{'));
-        let found = hole.and_then(|(hole, after)| {
-            let name = hole.split([',', ':']).next()?.trim_start_matches(['@', '$']);
-            let (_, value) = properties.iter().find(|(known, _)| known == name)?;
-            Some((value, after))
-        });
-        match found {
-            Some((Value::Text(value), after)) => {
-                text.push_str(value);
-                rest = after;
-            }
-            Some((value, after)) => {
-                text.push_str(&serde_json::to_string(value).expect("values have no keys but text"));
-                rest = after;
-            }
-            None => {
-                text.push_str(brace);
-                rest = after;
-            }
-        }
-    }
-    text.push_str(rest);
-    text
 }
 
 #[cfg(test)]
