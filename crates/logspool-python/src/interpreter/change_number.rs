@@ -1,8 +1,8 @@
 //! Numbers the changes of a dict, so that a call sees by one comparison that nothing in it has changed.
 //!
 //! CPython 3.10 to 3.13 keeps such a number in each dict (`ma_version_tag` of PEP 509; checked per version in
-//! `tests/python`). From 3.14 on it has no number. There its public dict watchers tell of each change before it is made, and
-//! the numbers are kept here. Free-threaded builds from 3.14 on get no number: another thread could read the number
+//! `tests/python`). From 3.14 on it has no number. There its public dict watchers report each change before it is made,
+//! and the numbers are kept here. Free-threaded builds from 3.14 on get no number: another thread could read the number
 //! between the notice and the change.
 
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ use crate::interpreter::object::Owned;
 #[derive(Clone, Copy)]
 pub struct ChangeNumber(NonNull<AtomicU64>);
 
-// SAFETY: the number is an atomic in static memory or in a dict, which holders of the number keep alive.
+// SAFETY: the number is an atomic that lives as long as its dict, which holders of the number keep alive.
 unsafe impl Send for ChangeNumber {}
 // SAFETY: as for `Send`.
 unsafe impl Sync for ChangeNumber {}
@@ -56,6 +56,11 @@ impl NumberedDict {
     /// The dict, as an object.
     pub fn object(&self) -> &Owned {
         &self.dict
+    }
+
+    /// The address of the number; `None` if this interpreter does not report the dict's changes.
+    pub fn place(&self) -> Option<*mut AtomicU64> {
+        self.number.map(ChangeNumber::place)
     }
 
     /// The current number; `None` if this interpreter does not report the dict's changes.

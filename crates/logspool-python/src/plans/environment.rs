@@ -22,7 +22,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::interpreter::change_number::ChangeNumber;
+use crate::interpreter::change_number::NumberedDict;
 use crate::interpreter::native_code::WatchedFunction;
 use crate::interpreter::object::{self, Object, Owned};
 
@@ -115,8 +115,7 @@ static NO_NUMBER: AtomicU64 = AtomicU64::new(0);
 static HAS_UNNUMBERED: AtomicBool = AtomicBool::new(false);
 
 struct WatchedDict {
-    dict: WatchableDict,
-    number: Option<ChangeNumber>,
+    dict: NumberedDict,
     what: WatchedContent,
 }
 
@@ -136,8 +135,8 @@ struct NumberedItems {
 }
 
 impl NumberedItems {
-    fn of(py: Python<'_>, dict: &WatchableDict) -> Self {
-        let dict = dict.0.as_ptr();
+    fn of(py: Python<'_>, dict: &NumberedDict) -> Self {
+        let dict = dict.object().as_ptr();
         // SAFETY: a live dict, and the thread is attached. No other code has the list of items, and its items are
         // pairs.
         unsafe {
@@ -162,8 +161,8 @@ impl NumberedItems {
     }
 
     /// True if `dict` still has these items.
-    fn hold(&self, _attached: Python<'_>, dict: &WatchableDict) -> bool {
-        let dict = dict.0.as_ptr();
+    fn hold(&self, _attached: Python<'_>, dict: &NumberedDict) -> bool {
+        let dict = dict.object().as_ptr();
         // SAFETY: live objects, and the token shows that the thread is attached; looking up a number runs no user
         // Python code.
         unsafe {
@@ -184,16 +183,6 @@ fn is_number(object: Object<'_, '_>) -> bool {
         let hash = |class: *const ffi::PyTypeObject| (*class).tp_hash.map(|hash| hash as usize);
         let compare = |class: *const ffi::PyTypeObject| (*class).tp_richcompare.map(|compare| compare as usize);
         ffi::PyLong_Check(object.as_ptr()) != 0 && hash(class) == hash(int) && compare(class) == compare(int)
-    }
-}
-
-/// A reference to a dict that can be watched.
-pub struct WatchableDict(Owned);
-
-impl WatchableDict {
-    /// Takes a reference to a dict.
-    pub fn of(dict: &Bound<'_, PyDict>) -> Self {
-        Self(Owned::of(dict))
     }
 }
 
@@ -229,10 +218,9 @@ static WATCHED: Mutex<Vec<WatchedDict>> = Mutex::new(Vec::new());
 /// Starts to watch `names` in `dict`. If `names` is `None`, watches all entries whose keys are numbers.
 pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let py = dict.py();
-    let held = WatchableDict::of(dict);
+    let held = NumberedDict::of(dict);
     // Before the values: a later change then shows.
-    let number = ChangeNumber::of(dict);
-    let seen = number.map(ChangeNumber::now);
+    let seen = held.now();
     let what = match names {
         Some(names) => {
             WatchedContent::Names(names.iter().map(|name| (Owned::of(name), value_in(py, &held, name))).collect())
@@ -242,11 +230,11 @@ pub fn watch(dict: &Bound<'_, PyDict>, names: Option<&[Bound<'_, PyAny>]>) {
     let mut watched = WATCHED.lock().expect("no panic happens while it is held");
     let index = watched.len();
     assert!(index < MAX_DICTS, "more dicts are watched than there are slots");
-    let place = number.map_or((&raw const NO_NUMBER).cast_mut(), ChangeNumber::place);
+    let place = held.place().unwrap_or((&raw const NO_NUMBER).cast_mut());
     SLOTS[index].place.store(place, Relaxed);
     SLOTS[index].seen.store(seen.unwrap_or(u64::MAX), Relaxed);
-    HAS_UNNUMBERED.fetch_or(number.is_none(), Relaxed);
-    watched.push(WatchedDict { dict: held, number, what });
+    HAS_UNNUMBERED.fetch_or(seen.is_none(), Relaxed);
+    watched.push(WatchedDict { dict: held, what });
     USED.store(watched.len(), Relaxed);
 }
 
@@ -259,10 +247,10 @@ pub fn forget_all() {
     make_all_stale();
 }
 
-fn value_in(py: Python<'_>, dict: &WatchableDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
+fn value_in(py: Python<'_>, dict: &NumberedDict, name: &Bound<'_, PyAny>) -> Option<Owned> {
     // SAFETY: a live dict and `str`, and the thread is attached. An own reference to the value is taken at once.
     let value = unsafe {
-        let value = ffi::PyDict_GetItemWithError(dict.0.as_ptr(), name.as_ptr());
+        let value = ffi::PyDict_GetItemWithError(dict.object().as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, value).map(|value| Owned::of(&value))
     };
     if value.is_none() {
@@ -288,7 +276,7 @@ fn all_values_hold(py: Python<'_>) -> bool {
     watched.iter().all(|entry| match &entry.what {
         WatchedContent::Names(names) => names.iter().all(|(name, old)| {
             // SAFETY: dict, name and value are kept alive by the entry; only addresses are compared.
-            let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.0.as_ptr(), name.as_ptr()) };
+            let now = unsafe { ffi::PyDict_GetItemWithError(entry.dict.object().as_ptr(), name.as_ptr()) };
             now == old.as_ref().map_or(std::ptr::null_mut(), Owned::as_ptr)
         }),
         WatchedContent::All(items) => items.hold(py, &entry.dict),
@@ -313,8 +301,8 @@ pub fn refresh(py: Python<'_>) {
     // `try_lock`, because this call may be nested: a finalizer that logs can run during the comparison of an outer
     // call. The nested call leaves the comparison to the outer one.
     let Ok(mut watched) = WATCHED.try_lock() else { return };
-    for (slot, WatchedDict { dict, number, what }) in SLOTS.iter().zip(watched.iter_mut()) {
-        if let Some(now) = number.map(ChangeNumber::now)
+    for (slot, WatchedDict { dict, what }) in SLOTS.iter().zip(watched.iter_mut()) {
+        if let Some(now) = dict.now()
             && slot.seen.swap(now, Relaxed) == now
         {
             continue;
