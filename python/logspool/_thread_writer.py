@@ -382,7 +382,7 @@ class Writer:
                 elif is_plain_stream(handler):
                     has_worked = self._write_batch(queue, handler)
                 else:
-                    has_worked = self._take_turn(queue, me)
+                    has_worked = self._take_turn(queue, me, handler if is_stock_stream(handler) else None)
                 if has_worked:
                     # After a pause the naps begin anew; under load they stay at the longest.
                     nap = FIRST_NAP if nap > 2 * longest else min(nap, loaded)
@@ -398,12 +398,17 @@ class Writer:
             finally:
                 queue.leave(me)  # a signal handler may have interrupted the first call
 
-    def _take_turn(self, queue: RecordQueue, me: Thread) -> bool:
-        """Hand records to the handler for the time of a turn. Returns whether there were any."""
+    def _take_turn(self, queue: RecordQueue, me: Thread, stream: logging.StreamHandler[Any] | None) -> bool:
+        """Hand records to the handler for the time of a turn: several with one flush to a stock `stream` handler, to
+        others record by record. Returns whether there were any."""
         turn = Turn(queue)
-        while entries := self._take(queue):
+        while entries := queue.take(1 if stream is None else self.batch_size.count):
             self._before_records(queue)
-            self._deliver_few(queue, [self._restored(entry) for entry in entries])
+            records = [self._restored(entry) for entry in entries]
+            if stream is None:
+                self._deliver(records[0])
+            else:
+                self._write_few(queue, stream, records)
             if queue is not self.queue or hooks.forking:
                 return True
             if turn.is_over():
@@ -412,23 +417,16 @@ class Writer:
                 return True
         return turn.has_begun(queue)
 
-    def _take(self, queue: RecordQueue) -> list[Entry]:
-        return queue.take(self.batch_size.count if is_stock_stream(self.handler) else 1)
-
-    def _deliver_few(self, queue: RecordQueue, records: list[logging.LogRecord]) -> None:
-        """Hand records to the handler: with one flush if it has the stock methods, otherwise one by one."""
-        handler = self.handler
+    def _write_few(
+        self, queue: RecordQueue, stream: logging.StreamHandler[Any], records: list[logging.LogRecord]
+    ) -> None:
         began = monotonic()
         try:
-            if not is_stock_stream(handler):
-                for record in records:
-                    self._deliver(record)
-                return
             # The stream may fork. In the child, `self.queue` is another queue.
-            write_each(handler, records, lambda: queue is self.queue)
+            write_each(stream, records, lambda: queue is self.queue)
         except BaseException:
             if queue is self.queue:
-                report(handler, *records)
+                report(stream, *records)
         self.batch_size.measure(began, len(records))
 
     def _pause(self, queue: RecordQueue, seconds: float) -> None:
