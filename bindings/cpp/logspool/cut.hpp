@@ -57,7 +57,7 @@ inline std::string cut_values(std::string_view values) {
         texts += each.text > 1024 ? 1 : 0;
         at += each.head + each.text;
     }
-    // What is not in long texts is counted as an eighth.
+    // Everything but the long texts is counted as an eighth.
     const std::size_t share = max_record_bytes / 8 * 7 / (texts == 0 ? 1 : texts);
     std::string cut;
     for (std::size_t at = 0; at < values.size();) {

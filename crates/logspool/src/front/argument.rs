@@ -419,12 +419,12 @@ pub fn display(value: impl std::fmt::Display) -> Display {
 }
 
 /// Makes the text of a value in the call, as `{:?}` does, for a type that cannot be copied into the queue. A placeholder
-/// with a type of its own, such as `{:#?}`, shows what it shows for the value.
+/// with a type of its own, such as `{:#?}`, shows the same as for the value.
 pub fn debug<T: std::fmt::Debug>(value: T) -> Debug<T> {
     Debug { text: text(format_args!("{value:?}")), value }
 }
 
-/// The text of a value. An implementation that reports an error shows what it has written until then.
+/// The text of a value. An implementation that reports an error shows its text up to the error.
 fn text(value: std::fmt::Arguments<'_>) -> String {
     let mut text = String::new();
     let _ = text.write_fmt(value);

@@ -233,7 +233,7 @@ pub(super) fn with_buffer<R>(work: impl FnOnce(&mut String) -> R) -> R {
 /// Makes a text in memory that the thread keeps.
 fn with_text(text: std::fmt::Arguments<'_>, work: impl FnOnce(&str)) {
     with_buffer(|buffer| {
-        // An implementation that reports an error shows what it has written until then.
+        // An implementation that reports an error shows its text up to the error.
         let _ = buffer.write_fmt(text);
         work(buffer);
     });

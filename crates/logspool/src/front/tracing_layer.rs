@@ -169,7 +169,7 @@ impl Visit for RecordedFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         match &mut self.message {
             Some(message) if field.name() == "message" => {
-                // An implementation that reports an error shows what it has written until then.
+                // An implementation that reports an error shows its text up to the error.
                 let _ = write!(message, "{value:?}");
             }
             _ => self.put(field, super::debug(value)),

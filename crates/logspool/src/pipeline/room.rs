@@ -117,8 +117,8 @@ const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
 ///
 /// Chosen: a running collector makes a turn each millisecond or more often.
 const TURN_TIME: Duration = Duration::from_micros(2500);
-/// How long one caller waits for a collector that makes no turns, in a process with few lanes. After that, callers wait only [`STANDSTILL_TIMEOUT`]
-/// until the collector makes a turn again.
+/// How long one caller waits for a collector that makes no turns, in a process with few lanes. After that, callers wait
+/// only [`STANDSTILL_TIMEOUT`] until the collector makes a turn again.
 ///
 /// Chosen: on a busy machine a thread waits tens of milliseconds for the processor, and this must not cause refusals in
 /// a healthy burst. If the collector has really stopped, only one caller waits this long.

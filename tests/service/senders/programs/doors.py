@@ -17,7 +17,7 @@ log.setLevel(logging.DEBUG)
 
 
 def elasticsearch():
-    """Send documents in bulk, after the client has checked what it talks to."""
+    """Send documents in bulk, after the client has checked the server."""
     from elasticsearch import Elasticsearch, helpers
 
     index = Elasticsearch(url, api_key=token)
