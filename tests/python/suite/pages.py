@@ -8,6 +8,7 @@ A page says in comments before a block how it runs:
 | `<!-- continues -->` | the block goes on with the program of the Python block before it |
 | `<!-- any order -->` | before a block of output: its lines may come in any order |
 | `<!-- run by: FILE::TEST -->` | the named test reads this block and runs it with a service |
+| `<!-- race: WHAT -->` | what may be faster than the block expects; then the page runs again from its beginning |
 | `<!-- not run: REASON -->` | nothing runs the block |
 
 A `text` or `json` block below a program is its output; in a `console` block it is every line below a `$ ` line.
@@ -15,11 +16,15 @@ A `text` or `json` block below a program is its output; in a `console` block it 
 """
 
 import doctest
+import os
 import re
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from logspool import _keeper
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "SECURITY.md"]
@@ -28,6 +33,10 @@ DEADLINE_SECONDS = 60
 
 _BLOCK = re.compile(r"(?:^<!-- (?P<marker>[^\n]*?) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.M | re.S)
 _BETWEEN = "logspool-pages: the next block begins"
+
+
+class RaceLost(AssertionError):
+    """A block whose marker names a race printed something else than the page shows."""
 
 
 @dataclass
@@ -110,7 +119,7 @@ class Runner:
             elif chain[0].language == "python":
                 self._run_programs(chain)
             else:
-                self._run_commands(chain[0])
+                self.run_commands(chain[0])
         return len(blocks(page))
 
     def _run_programs(self, chain: "list[Block]") -> None:
@@ -123,16 +132,33 @@ class Runner:
         for block, part in zip(chain, printed.split(_BETWEEN + "\n"), strict=True):
             block.check(part)
 
-    def _run_commands(self, block: Block) -> None:
+    def run_commands(self, block: Block) -> None:
         """Run commands one after the other, as a shell on a terminal does."""
         for command, shown in commands(block):
+            self._await_keepers()
             code, printed = self._run(["bash", "-c", command])
             killed = code in (-9, 137)
             printed += "Killed\n" if killed else ""
             # A command such as `doctor` ends with 1 where it found something; the page shows what.
             expected = code == 0 or killed or (code == 1 and shown)
             assert expected, f"{block.page}:{block.line}: {command} ends with {code}:\n{printed}"
-            Block(block.page, block.line, "", "", command, Block(block.page, 0, "", "", shown)).check(printed)
+            try:
+                Block(block.page, block.line, "", "", command, Block(block.page, 0, "", "", shown)).check(printed)
+            except AssertionError as error:
+                if block.value("race") is None:
+                    raise
+                raise RaceLost(*error.args) from None
+
+    def _await_keepers(self) -> None:
+        """Wait for the keepers of programs that have ended, as the time passes in which a person types a command.
+
+        A keeper works for up to two seconds after its program has ended, and delivers what other dead processes left.
+        """
+        folder = self.environment["LOGSPOOL_QUEUE_DIR"]
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while any(not os.path.isdir(f"/proc/{program}") for _, program in _keeper.running(folder)):
+            assert time.monotonic() < deadline, f"a keeper in {folder} outlives its program"
+            time.sleep(0.01)
 
     def _run(self, command: "list[str]") -> "tuple[int, str]":
         done = subprocess.run(
