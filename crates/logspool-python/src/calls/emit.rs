@@ -57,11 +57,11 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
     }
     let barrier = match line {
         LineOutcome::Stock => flush_beside_stream(method, handler),
-        LineOutcome::StockAfterQueue | LineOutcome::Again if method != Method::SinkEmit => {
+        // The sink that has this thread's lines may have left the handler's state: another thread then closes it.
+        LineOutcome::StockAfterQueue | LineOutcome::Again | LineOutcome::Uninstalling if method != Method::SinkEmit => {
             adoption::hand_back(&handler, pipeline::shutdown_timeout())
+                .and_then(|()| flush_beside_stream(method, handler))
         }
-        LineOutcome::Uninstalling => adoption::hand_back(&handler, pipeline::shutdown_timeout())
-            .and_then(|()| flush_beside_stream(method, handler)),
         // The other methods do not write past the queue, so nothing has to be flushed.
         _ => Ok(()),
     };

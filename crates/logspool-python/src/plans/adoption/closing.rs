@@ -155,11 +155,12 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
 ///
 /// The error of a signal handler that ran during the wait.
 pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
-    while let Some((id_epoch, id)) = with_table(|table| table.orphans.pop()) {
-        if id_epoch == pipeline::id_epoch() {
-            flushing::flush(py, Some(id), Some(SHORT_WAIT))
-                .inspect_err(|_| with_table(|table| table.orphans.push((id_epoch, id))))?;
+    // A sink stays in the list while a thread waits for it, so that other threads wait for it too.
+    while let Some(orphan) = with_table(|table| table.orphans.last().copied()) {
+        if is_current(&orphan) {
+            flushing::flush(py, Some(orphan.1), Some(SHORT_WAIT))?;
         }
+        with_table(|table| table.orphans.retain(|other| *other != orphan));
     }
     Ok(())
 }
@@ -195,14 +196,15 @@ pub(super) fn leave_to_writer(sink: Option<(u64, u32)>) {
     }
 }
 
-/// Waits until everything queued for a handler is written. Returns `true` if it is written, or if nothing is queued.
+/// Waits until everything queued for a handler is written, also if another thread is closing its sink. Returns `true` if
+/// it is written, or if nothing is queued.
 ///
 /// # Errors
 ///
 /// The error of a signal handler that ran during the wait.
 pub fn flush(handler: &Bound<'_, PyAny>, timeout: Duration) -> PyResult<bool> {
     drain_deferred(handler, timeout)?;
-    let Some(id) = known(handler).and_then(|state| state.open_sink()) else { return Ok(true) };
+    let Some(id) = known(handler).and_then(|state| state.sink_to_await()) else { return Ok(true) };
     flushing::flush(handler.py(), Some(id), Some(timeout))
 }
 
@@ -235,7 +237,7 @@ pub fn flush_streams(py: Python<'_>, timeout: Duration) -> PyResult<()> {
     };
     let sinks: Vec<u32> = with_table(|table| {
         let states = table.states.values().map(|entry| &entry.state);
-        states.filter(|state| is_stream(state)).filter_map(|state| state.open_sink()).collect()
+        states.filter(|state| is_stream(state)).filter_map(|state| state.sink_to_await()).collect()
     });
     for sink in sinks {
         flushing::flush(py, Some(sink), Some(timeout))?;

@@ -15,14 +15,14 @@ pub(super) enum Sink {
     None,
     /// Open: the id epoch of the pipeline in which the sink was opened, and the id of the sink.
     Open(u64, u32),
-    /// Taken out to be closed. The handler has another state now, or no state.
-    Gone,
+    /// Taken out to be closed: its id epoch and its id, if it was open. The handler has another state now, or no state.
+    Gone(Option<(u64, u32)>),
 }
 
 /// The sink of a handler, with its state.
 #[derive(Default)]
 pub(super) struct HandlerSink {
-    /// [`UNOPENED`], [`GONE`], or the id epoch in the upper half and the id in the lower half.
+    /// [`UNOPENED`], or the id epoch in the upper half and the id in the lower half; with [`GONE`] once it is taken out.
     word: AtomicU64,
     /// Held while `word` is changed.
     changing: Mutex<()>,
@@ -31,13 +31,13 @@ pub(super) struct HandlerSink {
 /// The word of [`Sink::None`]. 0 is never the number of a pipeline.
 const UNOPENED: u64 = 0;
 
-/// The word of [`Sink::Gone`].
-const GONE: u64 = u64::MAX;
+/// The bit of [`Sink::Gone`]. An id epoch takes 31 bits.
+const GONE: u64 = 1 << 63;
 
 impl HandlerSink {
     /// The state of the sink.
     pub(super) fn read(&self) -> Sink {
-        // Pairs with `publish` in `opened_in`, and with `exchange` in `take`.
+        // Pairs with `publish` in `opened_in` and in `take`.
         sink_of(self.word.observe())
     }
 
@@ -54,7 +54,7 @@ impl HandlerSink {
     ) -> Result<u32, String> {
         let known = || match self.read() {
             Sink::Open(opened, id) if opened == id_epoch => Some(Ok(id)),
-            Sink::Gone => Some(Err("the handler has changed".to_owned())),
+            Sink::Gone(_) => Some(Err("the handler has changed".to_owned())),
             Sink::Open(..) | Sink::None => None,
         };
         if let Some(known) = known() {
@@ -66,26 +66,40 @@ impl HandlerSink {
             return known;
         }
         let (id_epoch, id) = open()?;
-        let upper = u32::try_from(id_epoch).map_err(|_| "the queue was started too often".to_owned())?;
+        if id_epoch >= GONE >> 32 {
+            return Err("the queue was started too often".to_owned());
+        }
         // Pairs with `observe` in `read`.
-        self.word.publish(u64::from(upper) << 32 | u64::from(id));
+        self.word.publish(id_epoch << 32 | u64::from(id));
         Ok(id)
     }
 
     /// Takes the sink out permanently. Returns its id epoch and its id if it was open.
     pub(super) fn take(&self) -> Option<(u64, u32)> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
-        match sink_of(self.word.exchange(GONE)) {
-            Sink::Open(id_epoch, id) => Some((id_epoch, id)),
-            Sink::None | Sink::Gone => None,
+        match self.read() {
+            Sink::Open(id_epoch, id) => {
+                // Pairs with `observe` in `read`.
+                self.word.publish(GONE | id_epoch << 32 | u64::from(id));
+                Some((id_epoch, id))
+            }
+            Sink::None => {
+                self.word.publish(GONE);
+                None
+            }
+            Sink::Gone(_) => None,
         }
     }
 }
 
 fn sink_of(word: u64) -> Sink {
-    match word {
-        UNOPENED => Sink::None,
-        GONE => Sink::Gone,
-        word => Sink::Open(word >> 32, word as u32),
+    let opened = match word & !GONE {
+        UNOPENED => None,
+        word => Some((word >> 32, word as u32)),
+    };
+    match opened {
+        opened if word & GONE != 0 => Sink::Gone(opened),
+        Some((id_epoch, id)) => Sink::Open(id_epoch, id),
+        None => Sink::None,
     }
 }

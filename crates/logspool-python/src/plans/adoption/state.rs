@@ -232,7 +232,7 @@ impl HandlerState {
 
     /// True if the sink was taken out of the state.
     pub fn is_gone(&self) -> bool {
-        matches!(self.sink.read(), Sink::Gone)
+        matches!(self.sink.read(), Sink::Gone(_))
     }
 
     /// The id of the sink, if it is open in the current id epoch.
@@ -240,11 +240,21 @@ impl HandlerState {
         self.opened().filter(is_current).map(|(_, id)| id)
     }
 
+    /// The id of the sink that may have queued records: the open one, or the one that a thread has taken out to close it.
+    pub(super) fn sink_to_await(&self) -> Option<u32> {
+        match self.sink.read() {
+            Sink::Open(id_epoch, id) | Sink::Gone(Some((id_epoch, id))) => Some((id_epoch, id)),
+            Sink::None | Sink::Gone(None) => None,
+        }
+        .filter(is_current)
+        .map(|(_, id)| id)
+    }
+
     /// The id epoch in which the sink was opened, and the id of the sink.
     pub(super) fn opened(&self) -> Option<(u64, u32)> {
         match self.sink.read() {
             Sink::Open(id_epoch, id) => Some((id_epoch, id)),
-            Sink::None | Sink::Gone => None,
+            Sink::None | Sink::Gone(_) => None,
         }
     }
 }
