@@ -5,8 +5,9 @@
 //! reads until all copies of the program's end of the socket are closed. Then the program has ended, or has executed
 //! another program.
 //!
-//! No function of this module blocks. While the socket is full (the keeper has not started yet, or is stopped),
-//! messages wait in memory. They are sent before the next message.
+//! What a full socket does not take would be lost with a killed program. So while the keeper starts, or gets no processor
+//! time, the sender of a file waits for room, at most for [`MAX_WAIT`]. After that no sender waits until the keeper reads
+//! again: messages wait in memory, and are sent before the next message.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -15,15 +16,27 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::descriptor::duplicate;
 use super::kept::{KeptDescriptor, close_copy, move_up};
+use super::sleep::sleep_interruptibly;
 
 /// Maximum number of files that wait in memory for a keeper that does not read.
 ///
 /// Chosen: the descriptors of these files count against the program's limit, which is often 1,024. The socket itself
 /// holds some 270 messages. A keeper that starts has room for the files in memory and in the socket.
 const MAX_WAITING: usize = 128;
+
+/// Longest wait for room in the socket.
+///
+/// Chosen: the keeper reads within milliseconds; it takes some hundred to start on a machine that is fully loaded.
+const MAX_WAIT: Duration = Duration::from_secs(1);
+
+/// Pause between two tries to send to a full socket.
+///
+/// Chosen: it is short beside the start of the keeper, which is what fills the socket.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Maximum length of a name in bytes, the same as in a file system.
 const NAME_BYTES: usize = 255;
@@ -82,7 +95,17 @@ impl Handover {
     pub fn add(&self, name: &str, file: &File) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
-        let sent = if waiting.is_empty() { self.send(b'+', name.as_bytes(), Some(file)) } else { full() };
+        let send = |waiting: &VecDeque<Message>| {
+            if waiting.is_empty() { self.send(b'+', name.as_bytes(), Some(file)) } else { full() }
+        };
+        let mut sent = send(&waiting);
+        let has_stalled = waiting.iter().any(is_file);
+        let begun = Instant::now();
+        while sent.as_ref().is_err_and(is_full) && !has_stalled && begun.elapsed() < MAX_WAIT {
+            sleep_interruptibly(PAUSE);
+            self.send_waiting(&mut waiting);
+            sent = send(&waiting);
+        }
         let Err(error) = sent else { return };
         if is_full(&error)
             && waiting.len() < MAX_WAITING
@@ -123,7 +146,7 @@ impl Handover {
             };
             match sent {
                 Err(error) if is_full(&error) => return,
-                Err(_) if matches!(message, Message::Added(..)) => _ = self.missed.fetch_add(1, Ordering::Relaxed),
+                Err(_) if is_file(message) => _ = self.missed.fetch_add(1, Ordering::Relaxed),
                 _ => {}
             }
             waiting.pop_front();
@@ -150,7 +173,7 @@ impl Handover {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Whether the keeper runs, and has every file or is about to receive it.
+    /// Whether the keeper runs, and receives every file even if this process is killed now.
     pub fn is_kept(&self) -> bool {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         self.send_waiting(&mut waiting);
@@ -158,7 +181,7 @@ impl Handover {
         let mut poll = libc::pollfd { fd: socket.as_raw_fd(), events: 0, revents: 0 };
         // SAFETY: one valid pollfd; a timeout of 0 does not wait.
         let hung_up = unsafe { libc::poll(&mut poll, 1, 0) } != 0;
-        !hung_up && self.missed.load(Ordering::Relaxed) == 0
+        !hung_up && !waiting.iter().any(is_file) && self.missed.load(Ordering::Relaxed) == 0
     }
 
     /// Notifies the keeper that no message will follow.
@@ -168,6 +191,10 @@ impl Handover {
             unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RDWR) };
         }
     }
+}
+
+fn is_file(message: &Message) -> bool {
+    matches!(message, Message::Added(..))
 }
 
 fn full() -> io::Result<()> {
@@ -313,15 +340,35 @@ mod tests {
         // Removes a file that still waits, before its message was sent.
         handover.remove(&format!("{:04}", added - 1));
         handover.remove("0000");
-        assert!(handover.is_kept());
+        assert!(!handover.is_kept(), "a kill would lose the files that wait");
 
         let keeper = MemoryFiles::default();
-        while read_all(&socket, &keeper).is_err() && !handover.waiting.lock().unwrap().is_empty() {
-            assert!(handover.is_kept());
-        }
+        while read_all(&socket, &keeper).is_err() && !handover.is_kept() {}
         let _ = read_all(&socket, &keeper);
         let names = keeper.names();
         assert_eq!((added - 2, "0001"), (names.len(), names[0].as_str()));
+    }
+
+    #[test]
+    fn the_sender_of_a_file_waits_for_a_keeper_that_reads_late() {
+        let (handover, socket) = Handover::pair().unwrap();
+        let file = memory_file().unwrap();
+        let mut sent = 0;
+        while handover.send(b'+', b"a", Some(&file)).is_ok() {
+            sent += 1;
+        }
+        assert!(sent > 100);
+        let reader = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(50));
+            while receive(socket.as_fd()).is_ok() {}
+            socket
+        });
+        handover.add("b", &file);
+
+        assert!(handover.waiting.lock().unwrap().is_empty(), "a kill would lose it");
+        let socket = reader.join().unwrap();
+        assert!(handover.is_kept());
+        drop(socket);
     }
 
     #[test]
@@ -329,10 +376,14 @@ mod tests {
         let (handover, socket) = Handover::pair().unwrap();
         let file = memory_file().unwrap();
         assert!(handover.is_kept());
-        while handover.is_kept() {
+        while handover.missed.load(Ordering::Relaxed) == 0 {
             handover.add("a", &file);
         }
-        assert_eq!(1, handover.missed.load(Ordering::Relaxed));
+        let keeper = MemoryFiles::default();
+        while read_all(&socket, &keeper).is_err() && !handover.waiting.lock().unwrap().is_empty() {
+            assert!(!handover.is_kept());
+        }
+        assert!(!handover.is_kept(), "one file is missing");
 
         let (handover, other) = Handover::pair().unwrap();
         drop((socket, other));
