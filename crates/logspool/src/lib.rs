@@ -6,7 +6,7 @@
 //! [`stats`] counts the outcome of each record.
 //!
 //! Invariants: each accepted record is written, is waiting, or is counted with a reason. A logging call does not wait
-//! for a sink. There is no Python, no async runtime and no HTTP here.
+//! for a sink. There is no Python and no async runtime here.
 //!
 //! Under `--cfg loom` only the modules that have loom models are compiled.
 
