@@ -10,11 +10,13 @@
 //! table.
 
 pub mod beginning;
+mod by_name;
 pub mod emitting;
 pub mod handles;
 pub mod json;
 pub mod loggers;
 mod names;
+mod patience;
 pub mod sinks;
 pub mod sites;
 pub mod stats;

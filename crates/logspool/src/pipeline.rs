@@ -66,8 +66,8 @@ pub use life::{
 };
 pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{
-    close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count, route_definition,
-    sinks_at, site_definition,
+    close_sink, define_format, define_route, define_site, is_leaving, open_sink, places_become_free, release_route,
+    retire_sink, rotation_count, route_definition, sinks_at, site_definition,
 };
 pub use place::MIN_FREE_BYTES;
 pub use process_events::handle_process_events;
