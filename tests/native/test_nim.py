@@ -123,6 +123,16 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(nim, tmp_path, ending):
     assert ["in the program", *late] == (tmp_path / "a.log").read_text().splitlines()
 
 
+def test_outputs_one_after_the_other_meet_no_limit(nim, tmp_path):
+    program = nim(PROGRAMS / "closing.nim", compiler=COMPILERS[-1])
+    done = subprocess.run([program, "400"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "the output is closed already\n" == done.stdout
+    assert [*map(str, range(400)), "again"] == (tmp_path / "lasting.log").read_text().splitlines()
+    for file in range(50):
+        assert [*map(str, range(file, 400, 50))] == (tmp_path / f"{file}.log").read_text().splitlines()
+
+
 def test_wrong_inputs_name_the_mend(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
