@@ -8,6 +8,7 @@
 //! that headers of other languages read.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 use logspool_sys::published::Published;
@@ -25,6 +26,10 @@ const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;
 
 /// Closed entries that are kept. Chosen: a table has at most 2,047 open loggers, and a closed one takes some 100 bytes.
 const KEPT: u32 = 1024;
+
+/// How long a definition waits for the place of a closed logger or sink. Chosen: records are written in milliseconds
+/// unless a sink stalls.
+pub const PLACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 struct Entry<T> {
     /// The id of the entry.

@@ -16,7 +16,6 @@ pub mod handles;
 pub mod json;
 pub mod loggers;
 mod names;
-mod patience;
 pub mod sinks;
 pub mod sites;
 pub mod stats;

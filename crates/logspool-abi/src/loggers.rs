@@ -4,13 +4,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use logspool::pipeline;
+use logspool::pipeline::{self, Patience};
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
-use crate::by_name::NameIndex;
-use crate::handles::{HandleTable, PublicHandle};
-use crate::patience::Patience;
+use crate::by_name::{NameIndex, Named};
+use crate::handles::{HandleTable, PLACE_TIMEOUT, PublicHandle};
 use crate::sinks::{self, SINKS, SinkHandle};
 use crate::status::{Failure, Status};
 
@@ -22,8 +21,7 @@ pub struct LoggerHandle {
     sinks: ForkSafeLock<&'static [u32]>,
     /// Number of definitions that were not closed.
     pub users: AtomicU32,
-    /// Id of the next logger in its chain of [`NameIndex`].
-    pub next_of_bucket: AtomicU32,
+    next_of_bucket: AtomicU32,
     /// The part that headers read.
     pub public: &'static PublicHandle,
 }
@@ -31,7 +29,7 @@ pub struct LoggerHandle {
 /// The open loggers of the process.
 pub static LOGGERS: HandleTable<LoggerHandle> = HandleTable::new();
 
-static BY_NAME: NameIndex = NameIndex::new();
+static BY_NAME: NameIndex<LoggerHandle> = NameIndex::new(&LOGGERS);
 
 /// Locked while loggers are found by name, added and closed.
 static NAMES: ForkSafeLock<()> = ForkSafeLock::new(());
@@ -198,7 +196,7 @@ impl LoggerHandle {
 
     #[cold]
     fn define_route(&self) -> Result<(u32, u64), Failure> {
-        let mut patience = Patience::begin();
+        let patience = Patience::begin(PLACE_TIMEOUT);
         loop {
             let sinks = *self.sinks.lock();
             let target = |id: &u32| {
@@ -218,6 +216,16 @@ impl LoggerHandle {
                 _ => return Err(Failure::new(Status::Failed, "the queue has no room for another logger")),
             }
         }
+    }
+}
+
+impl Named for LoggerHandle {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn next_of_bucket(&self) -> &AtomicU32 {
+        &self.next_of_bucket
     }
 }
 

@@ -6,14 +6,14 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logspool::option::{OptionShape, OptionValue};
-use logspool::{pipeline, sinks};
+use logspool::pipeline::{self, Patience};
+use logspool::sinks;
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
 
-use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PublicHandle};
+use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PLACE_TIMEOUT, PublicHandle};
 use crate::json::{self, SinkFormat};
 use crate::names;
-use crate::patience::Patience;
 use crate::status::{Failure, Status};
 
 /// A sink with its format.
@@ -266,7 +266,7 @@ impl SinkHandle {
     ///
     /// The sink cannot be opened.
     pub fn ids(&self) -> Result<(u32, u32), Failure> {
-        let mut patience = Patience::begin();
+        let patience = Patience::begin(PLACE_TIMEOUT);
         loop {
             let number = pipeline::id_epoch();
             if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {

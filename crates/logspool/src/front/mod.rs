@@ -35,6 +35,7 @@ pub use builder::{Builder, StartError, builder};
 pub use level::Level;
 pub use logspool_record::format::{Extras, FormatSpec};
 pub use output::Output;
+pub use registry::close_target;
 pub use site::{Call, CallSite};
 
 use std::time::Duration;
