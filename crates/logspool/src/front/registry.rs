@@ -157,7 +157,10 @@ pub(super) fn set(settings: Settings) -> bool {
 }
 
 impl Settings {
-    pub(super) fn new(outputs: Vec<Output>, format: FormatSpec, target_levels: Vec<(String, u16)>) -> Self {
+    pub(super) fn new(mut outputs: Vec<Output>, format: FormatSpec, target_levels: Vec<(String, u16)>) -> Self {
+        for output in &mut outputs {
+            output.format = Some(output.resolved_format(&format));
+        }
         let mut settings = Self { outputs, format, target_levels, members: Vec::new() };
         let members = |output| match &settings.format_of(output).layout {
             Layout::Json { fields, extras: Extras::Append } => {
