@@ -128,6 +128,18 @@ const fn has_type_of(text: &str, letters: &[u8]) -> bool {
     false
 }
 
+/// Whether any of the arguments has a name. Their names are not in a record, so the caller makes the text.
+pub const fn has_names(given: &[&str]) -> bool {
+    let mut index = 0;
+    while index < given.len() {
+        if !given[index].is_empty() {
+            return true;
+        }
+        index += 1;
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
