@@ -108,9 +108,10 @@ logspool_id logspool_logger_find(const char *name);
  * or later. LOGSPOOL_UNKNOWN: there is no such logger. Not for signal handlers. */
 int logspool_logger_close(logspool_id logger);
 
-/* Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other sinks, and
- * its queued records are written; the call does not wait for that, logspool_flush does. A process has at most 126 open
- * sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal handlers. */
+/* Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other
+ * sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has at most
+ * 126 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal
+ * handlers. */
 int logspool_sink_close(logspool_id sink);
 
 /* Changes the level of a logger at run time. */
