@@ -83,11 +83,13 @@ def version() -> str:
     return re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)[1]
 
 
-def build(profile: str, target: str | None) -> Path:
+def build(profile: str, target: str | None, features: str) -> Path:
     """Build the libraries and return their folder."""
     options = [] if profile == "dev" else ["--release"] if profile == "release" else ["--profile", profile]
     if target is not None:
         options += ["--target", target]
+    if features:
+        options += ["--features", features]
     variables = dict(os.environ)
     if target is not None and "musl" in target:
         # The crate libc announces a change of `time_t` there.
@@ -168,6 +170,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="folder to fill anew; default: target/native or target/native-musl")
     parser.add_argument("--target", help="target of Rust, for example x86_64-unknown-linux-musl")
     parser.add_argument("--profile", default="release", help="cargo's profile: release or dev")
+    parser.add_argument("--features", default="", help="features of cargo, for example sqlite,http")
     options = parser.parse_args()
     if options.folder is None:
         options.folder = ROOT / "target" / ("native-musl" if "musl" in (options.target or "") else "native")
@@ -176,7 +179,7 @@ def main() -> None:
         parser.error(f"{options.folder} holds other files: name a new folder")
     if options.target is not None and (lack := missing(options.target)) is not None:
         raise terminal.fail(lack)
-    fill(options.folder, build(options.profile, options.target), options.target)
+    fill(options.folder, build(options.profile, options.target, options.features), options.target)
     print(f"{options.folder}: include, lib")
     print(f"    export PKG_CONFIG_PATH={options.folder / 'lib' / 'pkgconfig'}")
     print(f"    cmake -DCMAKE_PREFIX_PATH={options.folder}")

@@ -72,6 +72,22 @@ def test_records_beyond_the_limit_of_a_file_are_told_at_the_end(program, tmp_pat
     assert 60_000 == int(told[1]) + lines
 
 
+@pytest.mark.parametrize(
+    ("address", "end"),
+    [
+        ("/dev/full", "; they are kept, `logspool recover` or the next start writes them"),
+        ("stdout", " and are dropped"),
+    ],
+)
+def test_a_full_device_is_told_at_the_end_once_and_fails_a_flush(program, address, end):
+    command = [program("ends"), address, "full", "10"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+
+    told = f"logspool: 10 records were not written within 0.2 s{end} (the device is full: {address})"
+    assert (0, ["flush: -5", told]) == (done.returncode, done.stderr.splitlines())
+
+
 @pytest.mark.parametrize("is_ignored", [False, True])
 def test_a_program_whose_reader_has_gone_ends_as_its_sigpipe_says(program, is_ignored):
     def ignore():

@@ -123,6 +123,27 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(nim, tmp_path, ending):
     assert ["in the program", *late] == (tmp_path / "a.log").read_text().splitlines()
 
 
+def test_outputs_one_after_the_other_meet_no_limit(nim, tmp_path):
+    program = nim(PROGRAMS / "closing.nim", compiler=COMPILERS[-1])
+    done = subprocess.run([program, "400"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "the output is closed already\n" == done.stdout
+    assert [*map(str, range(400)), "again"] == (tmp_path / "lasting.log").read_text().splitlines()
+    for file in range(50):
+        assert [*map(str, range(file, 400, 50))] == (tmp_path / f"{file}.log").read_text().splitlines()
+
+
+def test_a_full_device_is_told_at_the_end(nim, tmp_path):
+    program = nim(PROGRAMS / "device.nim", compiler=COMPILERS[-1])
+    done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+
+    assert "false\n" == done.stdout
+    told = done.stderr.splitlines()
+    assert 1 == len(told), told
+    assert told[0].startswith("logspool: 1 records were not written within 0.2 s; they are kept"), told
+    assert told[0].endswith("(the device is full: /dev/full)"), told
+
+
 def test_wrong_inputs_name_the_mend(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api.hpp"
@@ -76,6 +77,10 @@ class sink {
     }
     explicit sink(const std::string &address, const char *format = nullptr) : sink(address.c_str(), format) {}
 
+    /// Closes the sink: it is gone when its last logger is closed, or has other sinks, and its records are written. Every
+    /// copy of it is useless then. False: it is closed.
+    bool close() { return id_ != 0 && detail::api().sink_close(std::exchange(id_, 0)) == LOGSPOOL_OK; }
+
     logspool_id id() const { return id_; }
     explicit operator bool() const { return id_ != 0; }
 
@@ -105,6 +110,14 @@ class logger {
             found.refer_to(id);
         }
         return found;
+    }
+
+    /// Takes back one definition of the logger of this name. The last one closes it: its queued records are written
+    /// under its name, and its place is free for another logger. No copy of it may be used during this call or later.
+    /// False: it is closed.
+    bool close() {
+        const logspool_id id = std::exchange(*this, logger()).id_;
+        return id != 0 && detail::api().logger_close(id) == LOGSPOOL_OK;
     }
 
     logspool_id id() const { return id_; }
@@ -158,6 +171,22 @@ class logger {
     logspool_id id_ = 0;
     const logspool_handle *handle_ = &detail::no_logger;
     detail::backtrace_ring *backtrace_ = nullptr;
+};
+
+/// A logger or a sink that its destructor closes, for a connection or a job: `logspool::scoped<logspool::logger>`. It can
+/// be moved.
+template <class Handle> class scoped : public Handle {
+  public:
+    using Handle::Handle;
+    scoped(scoped &&other) noexcept : Handle(std::exchange(static_cast<Handle &>(other), Handle())) {}
+    scoped &operator=(scoped &&other) noexcept {
+        if (this != &other) {
+            this->close();
+            Handle::operator=(std::exchange(static_cast<Handle &>(other), Handle()));
+        }
+        return *this;
+    }
+    ~scoped() { this->close(); }
 };
 
 /// Finds a logger by its name and changes nothing. The result is false if there is none.

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #if __has_include(<source_location>)
@@ -115,20 +116,23 @@ struct site_slot {
     }
 };
 
-/// A site that functions found by its place. Entries are never removed.
+/// A site that functions found by its place. Entries are never removed. The template is kept by value and compared: a
+/// plugin that is unloaded, changed and loaded again has another text at the same address.
 struct found_site : site_slot {
     std::uint32_t column;
     const char *message;
+    std::string text;
     const std::uint8_t *types;
     found_site *next = nullptr;
 
     found_site(const call_location &place, std::uint16_t at_level, const site_template &what)
         : site_slot(place.file_name(), place.function_name(), place.line(), at_level), column(place.column()),
-          message(what.message), types(what.types) {}
+          message(what.message), text(what.message == nullptr ? "" : what.message), types(what.types) {}
 
     bool is(const call_location &place, std::uint16_t wanted, const site_template &what) const {
         return line == place.line() && column == place.column() && file == place.file_name() && level == wanted &&
-               message == what.message && types == what.types && function == place.function_name();
+               message == what.message && types == what.types && function == place.function_name() &&
+               (message == nullptr || text == what.message);
     }
 };
 

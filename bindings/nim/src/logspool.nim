@@ -16,6 +16,9 @@ import std/[json, locks, macros, os, strutils]
 import logspool/[capi, lane]
 
 type
+  Output* = distinct Id
+    ## An output of `addLogger`, for `closeLogger`.
+
   Level* = enum
     ## How important a record is. The numbers are those of Python's logging.
     lvlTrace = 5, lvlDebug = 10, lvlInfo = 20, lvlNotice = 25, lvlWarn = 30, lvlError = 40, lvlFatal = 50
@@ -43,22 +46,37 @@ initLock lock
 proc fail(what: string) {.noreturn.} =
   raise newException(LogspoolError, what & ": " & $lastError())
 
-proc addOutput(address, format, dateFormat: string, lowest: Level) =
+proc useOutputs() =
+  ## Gives the program's logger the outputs that are open.
+  let former = program
+  if outputCount > 0:
+    program = logger("nim", level, addr outputs[0], csize_t(outputCount))
+    if program != 0:
+      handle = loggerHandle(program)
+  else:
+    program = 0
+  # Each definition counts as a use of the logger; the program has one.
+  if former != 0:
+    discard loggerClose(former)
+
+proc addOutput(address, format, dateFormat: string, lowest: Level): Output =
   let spec = $(%*{"template": format, "date_format": dateFormat, "milliseconds": nil, "level": lowest.ord})
   let sink = sinkOpen(address.cstring, spec.cstring)
   if sink == 0:
     fail("the output " & address & " cannot be opened")
   withLock lock:
     if outputCount == maxOutputs:
-      raise newException(LogspoolError, "a program has at most " & $maxOutputs & " outputs: leave one out")
+      discard sinkClose(sink)
+      raise newException(LogspoolError, "a program has at most " & $maxOutputs & " outputs: close one")
     outputs[outputCount] = sink
     inc outputCount
-    program = logger("nim", level, addr outputs[0], csize_t(outputCount))
-    handle = loggerHandle(program)
+    useOutputs()
   if program == 0:
     fail("the output " & address & " cannot be used")
+  Output(sink)
 
-proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
+proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace): Output {.
+    discardable.} =
   ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's
   ## logging, `dateFormat` that of `strftime`. Records below `level` are left out of this output. Raises `LogspoolError` if
   ## the file cannot be opened.
@@ -66,13 +84,27 @@ proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:
     raise newException(LogspoolError, "a path holds a NUL: " & path.escape)
   addOutput(path, format, dateFormat, level)
 
-proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace) =
+proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace): Output {.
+    discardable.} =
   ## Writes lines to an open file, after what the program has written to it. The file must stay open. Control characters
   ## in values are escaped if it is standard output or error, or no file on a disk.
   if file.isNil:
     raise newException(LogspoolError, "the file is nil: open it first")
   file.flushFile()
   addOutput("fd:" & $file.getFileHandle(), format, dateFormat, level)
+
+proc closeLogger*(output: Output) =
+  ## Closes an output. What was logged before is written; later records do not go there. Its place is free for another
+  ## output. Raises `LogspoolError` if it is closed.
+  withLock lock:
+    let place = outputs[0 ..< outputCount].find(Id(output))
+    if place < 0:
+      raise newException(LogspoolError, "the output is closed already")
+    for next in place + 1 ..< outputCount:
+      outputs[next - 1] = outputs[next]
+    dec outputCount
+    useOutputs()
+    discard sinkClose(Id(output))
 
 proc logLevel*(): Level =
   ## The lowest level that is logged.

@@ -10,6 +10,7 @@
 //! table.
 
 pub mod beginning;
+mod by_name;
 pub mod emitting;
 pub mod handles;
 pub mod json;

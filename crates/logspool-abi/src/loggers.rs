@@ -1,13 +1,16 @@
 //! Loggers: a name, a level and sinks.
+//!
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: what changes while calls look at it.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use logspool::pipeline;
+use logspool::pipeline::{self, Patience};
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
-use crate::handles::{HandleTable, PublicHandle};
-use crate::sinks::SINKS;
+use crate::by_name::{NameIndex, Named};
+use crate::handles::{HandleTable, PLACE_TIMEOUT, PublicHandle};
+use crate::sinks::{self, SINKS, SinkHandle};
 use crate::status::{Failure, Status};
 
 /// A logger.
@@ -16,67 +19,116 @@ pub struct LoggerHandle {
     pub name: String,
     /// Ids of the handles of its sinks. Former lists are never freed, because a reader may still use them.
     sinks: ForkSafeLock<&'static [u32]>,
+    /// Number of definitions that were not closed.
+    pub users: AtomicU32,
+    next_of_bucket: AtomicU32,
     /// The part that headers read.
     pub public: &'static PublicHandle,
 }
 
-/// All loggers of the process.
+/// The open loggers of the process.
 pub static LOGGERS: HandleTable<LoggerHandle> = HandleTable::new();
 
-/// Makes a logger or finds it by its name.
+static BY_NAME: NameIndex<LoggerHandle> = NameIndex::new(&LOGGERS);
+
+/// Locked while loggers are found by name, added and closed.
+static NAMES: ForkSafeLock<()> = ForkSafeLock::new(());
+
+/// Level of a closed logger: it logs nothing.
+const CLOSED_LEVEL: u32 = u32::MAX;
+
+/// Makes a logger or finds it by its name. Each definition needs one [`close`].
 ///
 /// # Errors
 ///
-/// Unknown sinks, or too many of them.
+/// Unknown or closed sinks, or too many of them or of loggers.
 pub fn define(name: &str, level: u16, sinks: &[u32]) -> Result<u32, Failure> {
-    let (id, logger) = find_or_add(name, level, sinks, None)?;
-    logger.route()?;
+    check(sinks, |sink| sink.is_open())?;
+    let _names = NAMES.lock();
+    let found = BY_NAME.find(name).or_else(|| {
+        let make = |closed: Option<&LoggerHandle>| {
+            // The address of the public part stays valid for ever, so it is used again.
+            let public = closed.map_or_else(|| Box::leak(Box::new(PublicHandle::new(level))) as &_, |old| old.public);
+            LoggerHandle::new(name, public)
+        };
+        let id = LOGGERS.add(make)?;
+        let logger = LOGGERS.get(id)?;
+        BY_NAME.add(id, logger);
+        Some((id, logger))
+    });
+    let (id, logger) = found.ok_or_else(|| Failure::new(Status::Failed, "there are too many loggers"))?;
+    logger.users.fetch_add(1, Ordering::Relaxed);
+    logger.public.level.store(u32::from(level), Ordering::Relaxed);
+    logger.set_sinks(sinks);
+    logger.route().inspect_err(|_| give_back(id, logger))?;
     Ok(id)
 }
 
-/// Adds the logger of another copy, whose public part stays where it is.
+/// Adds the logger of another copy under its id; its public part stays where it is.
 ///
 /// # Errors
 ///
-/// Unknown sinks, or too many of them.
-pub fn restore(name: &str, sinks: &[u32], public: &'static PublicHandle) -> Result<u32, Failure> {
-    let level = public.level.load(Ordering::Relaxed) as u16;
-    find_or_add(name, level, sinks, Some(public)).map(|(id, _)| id)
+/// Unknown sinks, or the id is in use.
+pub fn restore(
+    id: Option<u32>,
+    name: &str,
+    sinks: &[u32],
+    users: u32,
+    public: &'static PublicHandle,
+) -> Result<u32, Failure> {
+    check(sinks, |_| true)?;
+    let _names = NAMES.lock();
+    let logger = LoggerHandle::new(name, public);
+    let added = match id {
+        Some(id) => LOGGERS.add_as(id, logger),
+        None => LOGGERS.add(|_| logger),
+    };
+    let found = added.and_then(|id| Some((id, LOGGERS.get(id)?)));
+    let (id, logger) = found.ok_or_else(|| Failure::new(Status::Failed, "the id of a logger is in use"))?;
+    BY_NAME.add(id, logger);
+    logger.users.store(users, Ordering::Relaxed);
+    logger.set_sinks(sinks);
+    Ok(id)
 }
 
-fn find_or_add(
-    name: &str,
-    level: u16,
-    sinks: &[u32],
-    public: Option<&'static PublicHandle>,
-) -> Result<(u32, &'static LoggerHandle), Failure> {
+fn check(sinks: &[u32], is_usable: impl Fn(&SinkHandle) -> bool) -> Result<(), Failure> {
     if sinks.len() > MAX_TARGETS {
         return Err(Failure::invalid(format!("a logger has at most {MAX_TARGETS} sinks, not {}", sinks.len())));
     }
-    if let Some(unknown) = sinks.iter().find(|id| SINKS.get(**id).is_none()) {
-        return Err(Failure::unknown("sink", *unknown));
+    match sinks.iter().find(|id| !SINKS.get(**id).is_some_and(&is_usable)) {
+        Some(unknown) => Err(Failure::unknown("sink", *unknown)),
+        None => Ok(()),
     }
-    let make = || {
-        let public = public.unwrap_or_else(|| Box::leak(Box::new(PublicHandle::new(level))));
-        Ok::<_, Failure>(LoggerHandle { name: name.to_owned(), sinks: ForkSafeLock::new(&[]), public })
-    };
-    let found = LOGGERS.find_or_add(|logger| logger.name == name, make)?;
-    let id = found.ok_or_else(|| Failure::new(Status::Failed, "there are too many loggers"))?;
-    let Some(logger) = LOGGERS.get(id) else { return Err(Failure::unknown("logger", id)) };
-    logger.public.level.store(u32::from(level), Ordering::Relaxed);
-    // Each list of sinks takes a route of the queue, so the same list keeps its route.
-    if !sinks.is_empty() && sinks != *logger.sinks.lock() {
-        *logger.sinks.lock() = Box::leak(sinks.to_vec().into_boxed_slice());
-        let needs = sinks.iter().filter_map(|id| SINKS.get(*id)).fold(0, |needs, sink| needs | sink.needs);
-        logger.public.needs.store(needs, Ordering::Relaxed);
-        logger.public.set(0, 0);
-    }
-    Ok((id, logger))
 }
 
 /// The id of the logger with this name. `None`: there is none.
 pub fn find(name: &str) -> Option<u32> {
-    LOGGERS.find(|logger| logger.name == name)
+    let _names = NAMES.lock();
+    BY_NAME.find(name).map(|(id, _)| id)
+}
+
+/// Takes back one definition of a logger. The last one closes it: its queued records are written under its name, and its
+/// place is free for another logger.
+///
+/// # Errors
+///
+/// There is no such logger.
+pub fn close(logger: u32) -> Result<Status, Failure> {
+    let _names = NAMES.lock();
+    let handle = LOGGERS.get(logger).ok_or_else(|| Failure::unknown("logger", logger))?;
+    give_back(logger, handle);
+    Ok(Status::Ok)
+}
+
+fn give_back(id: u32, logger: &LoggerHandle) {
+    if logger.users.fetch_sub(1, Ordering::Relaxed) > 1 {
+        return;
+    }
+    logger.public.level.store(CLOSED_LEVEL, Ordering::Relaxed);
+    logger.release_route();
+    BY_NAME.remove(id, logger);
+    LOGGERS.close(id);
+    logger.sinks().iter().for_each(|sink| sinks::give_back(*sink));
 }
 
 /// Changes the level of a logger.
@@ -91,6 +143,38 @@ pub fn set_level(logger: u32, level: u16) -> Result<Status, Failure> {
 }
 
 impl LoggerHandle {
+    fn new(name: &str, public: &'static PublicHandle) -> Self {
+        Self {
+            name: name.to_owned(),
+            sinks: ForkSafeLock::new(&[]),
+            users: AtomicU32::new(0),
+            next_of_bucket: AtomicU32::new(0),
+            public,
+        }
+    }
+
+    /// Gives the logger other sinks. Each list of sinks takes a route of the queue, so the same list keeps its route.
+    fn set_sinks(&self, sinks: &[u32]) {
+        let former = self.sinks();
+        if sinks.is_empty() || sinks == former {
+            return;
+        }
+        // First, so that no sink is closed that is in both lists.
+        sinks.iter().for_each(|sink| sinks::share(*sink));
+        *self.sinks.lock() = Box::leak(sinks.to_vec().into_boxed_slice());
+        let needs = sinks.iter().filter_map(|id| SINKS.get(*id)).fold(0, |needs, sink| needs | sink.needs);
+        self.public.needs.store(needs, Ordering::Relaxed);
+        self.release_route();
+        former.iter().for_each(|sink| sinks::give_back(*sink));
+    }
+
+    /// Makes the next call define another route.
+    fn release_route(&self) {
+        let route = self.public.id_under(pipeline::id_epoch());
+        self.public.set(0, 0);
+        route.into_iter().for_each(pipeline::release_route);
+    }
+
     /// Ids of the handles of its sinks.
     pub fn sinks(&self) -> &'static [u32] {
         *self.sinks.lock()
@@ -112,6 +196,7 @@ impl LoggerHandle {
 
     #[cold]
     fn define_route(&self) -> Result<(u32, u64), Failure> {
+        let patience = Patience::begin(PLACE_TIMEOUT);
         loop {
             let sinks = *self.sinks.lock();
             let target = |id: &u32| {
@@ -127,9 +212,29 @@ impl LoggerHandle {
                     self.public.set(now, route);
                     return Ok((route, now));
                 }
-                _ if number != now => {}
+                _ if number != now || patience.waits() => {}
                 _ => return Err(Failure::new(Status::Failed, "the queue has no room for another logger")),
             }
+        }
+    }
+}
+
+impl Named for LoggerHandle {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn next_of_bucket(&self) -> &AtomicU32 {
+        &self.next_of_bucket
+    }
+}
+
+impl Drop for LoggerHandle {
+    fn drop(&mut self) {
+        let sinks = *self.sinks.lock();
+        if !sinks.is_empty() {
+            // SAFETY: `set_sinks` has leaked the list, and the logger was closed long ago.
+            drop(unsafe { Box::from_raw(std::ptr::from_ref(sinks).cast_mut()) });
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Sinks: an address and a format. A sink is opened with its handle, and again in each further pipeline.
+//!
+//! Atomics belong in `queue` and `stats`; those of this file are an exception: the users of a sink.
 
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logspool::option::{OptionShape, OptionValue};
-use logspool::{pipeline, sinks};
+use logspool::pipeline::{self, Patience};
+use logspool::sinks;
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
 
-use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PublicHandle};
+use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PLACE_TIMEOUT, PublicHandle};
 use crate::json::{self, SinkFormat};
 use crate::names;
 use crate::status::{Failure, Status};
@@ -25,6 +29,10 @@ pub struct SinkHandle {
     pub needs: u32,
     sink: PublicHandle,
     format: PublicHandle,
+    /// Number of its users: the program until it closes the sink, and the loggers.
+    users: AtomicU32,
+    /// Whether the program may use it: it has not closed it.
+    is_open: AtomicBool,
 }
 
 /// All sinks of the process.
@@ -162,19 +170,54 @@ fn from_json(text: &str) -> Result<OpenedSink, Failure> {
 ///
 /// The address or the format is ill-formed, or the sink cannot be opened.
 pub fn open(address: &str, format: Option<&str>) -> Result<u32, Failure> {
-    add(address, format, true)
+    add(None, address, format, true)
 }
 
-/// Adds the sink of another copy. It is opened with the first record if it cannot be opened now.
+/// Closes a sink: it is gone when its last logger is closed and its records are written.
+///
+/// # Errors
+///
+/// There is no such sink.
+pub fn close(id: u32) -> Result<Status, Failure> {
+    let sink = SINKS.get(id).filter(|sink| sink.is_open.swap(false, Ordering::Relaxed));
+    sink.ok_or_else(|| Failure::unknown("sink", id))?;
+    give_back(id);
+    Ok(Status::Ok)
+}
+
+/// Adds a user of a sink.
+pub fn share(id: u32) {
+    if let Some(sink) = SINKS.get(id) {
+        sink.users.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Takes back one use of a sink. After the last one its place is free for another sink when its records are written.
+pub fn give_back(id: u32) {
+    let Some(sink) = SINKS.get(id) else { return };
+    if sink.users.fetch_sub(1, Ordering::Relaxed) == 1 {
+        SINKS.close(id);
+        // Without an id under the current pipeline, as in a forked child, nothing was opened.
+        sink.sink.id_under(pipeline::id_epoch()).into_iter().for_each(pipeline::retire_sink);
+    }
+}
+
+/// Adds the sink of another copy, under its id and whether it is open, if they are known. It is opened with the first record if it cannot be opened now.
 ///
 /// # Errors
 ///
 /// The format is ill-formed.
-pub fn restore(address: &str, format: Option<&str>) -> Result<u32, Failure> {
-    add(address, format, false)
+pub fn restore(known: Option<(u32, bool)>, address: &str, format: Option<&str>) -> Result<u32, Failure> {
+    let id = add(known.map(|(id, _)| id), address, format, false)?;
+    // Its loggers come after it and keep it.
+    if let (Some((_, false)), Some(sink)) = (known, SINKS.get(id)) {
+        sink.is_open.store(false, Ordering::Relaxed);
+        sink.users.fetch_sub(1, Ordering::Relaxed);
+    }
+    Ok(id)
 }
 
-fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
+fn add(id: Option<u32>, address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Failure> {
     let SinkFormat { mut spec, min_level, control } = json::format(format)?;
     let keys = names::unmark(&mut spec)?;
     spec.control = control.unwrap_or_else(|| control_of(address));
@@ -197,28 +240,48 @@ fn add(address: &str, format: Option<&str>, must_open: bool) -> Result<u32, Fail
         needs,
         sink: PublicHandle::new(0),
         format: PublicHandle::new(0),
+        users: AtomicU32::new(1),
+        is_open: AtomicBool::new(true),
     };
     match handle.ids() {
         Err(failure) if must_open => return Err(failure),
         _ => {}
     }
-    SINKS.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
+    let added = match id {
+        Some(id) => SINKS.add_as(id, handle),
+        None => SINKS.add(|_| handle),
+    };
+    added.ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
 }
 
 impl SinkHandle {
+    /// Whether the program has not closed it.
+    pub fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
     /// Ids of sink and format in the current pipeline, which begins if there is none.
     ///
     /// # Errors
     ///
     /// The sink cannot be opened.
     pub fn ids(&self) -> Result<(u32, u32), Failure> {
+        let patience = Patience::begin(PLACE_TIMEOUT);
         loop {
             let number = pipeline::id_epoch();
             if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
                 return Ok((sink, format));
             }
             let opened = opened(&self.address)?;
-            let sink = pipeline::open_sink(&opened.definition).map_err(|text| Failure::new(Status::Failed, text))?;
+            // The lines of one file stay in the order of the calls.
+            if pipeline::is_leaving(&opened.definition) && patience.waits() {
+                continue;
+            }
+            let sink = match pipeline::open_sink(&opened.definition) {
+                Ok(sink) => sink,
+                Err(_) if patience.waits() => continue,
+                Err(text) => return Err(Failure::new(Status::Failed, text)),
+            };
             let is_entry = sinks::traits(&opened.definition).takes == sinks::SinkInput::Entries;
             let mut spec = if is_entry { FormatSpec::entry(0) } else { self.spec.clone() };
             spec.process_id = std::process::id();

@@ -72,7 +72,7 @@ pub unsafe fn define(site: *const SiteInfo) -> Result<u32, Failure> {
     let handle = SiteHandle { definition, public: Box::leak(Box::new(PublicHandle::new(site.level))) };
     handle.public.needs.store(u32::from(site.flags & ALWAYS), Ordering::Relaxed);
     handle.id();
-    SITES.add(handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
+    SITES.add(|_| handle).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
 }
 
 /// Reads a site.
@@ -133,7 +133,9 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
 ///
 /// There are too many sites.
 pub fn restore(definition: SiteDefinition, public: &'static PublicHandle) -> Result<u32, Failure> {
-    SITES.add(SiteHandle { definition, public }).ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
+    SITES
+        .add(|_| SiteHandle { definition, public })
+        .ok_or_else(|| Failure::new(Status::Failed, "there are too many sites"))
 }
 
 fn argument_type(number: u8) -> Result<TypedArgument<'static>, Failure> {

@@ -32,7 +32,7 @@ use crate::values::Argument;
 /// Major version of the table.
 pub const MAJOR: u32 = 1;
 /// Minor version of the table.
-pub const MINOR: u32 = 1;
+pub const MINOR: u32 = 2;
 
 /// Declares the table, the functions that call through the table in use, and the table of those.
 macro_rules! table {
@@ -111,6 +111,10 @@ table! {
     restore_logger: fn(name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
     restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> u32, failed 0;
     logger_find: fn(name: *const c_char) -> u32, failed 0;
+    logger_close: fn(logger: u32) -> c_int, failed Status::Version as c_int;
+    sink_close: fn(sink: u32) -> c_int, failed Status::Version as c_int;
+    restore_sink_as: fn(id: u32, is_open: c_int, address: *const c_char, format: *const c_char) -> u32, failed 0;
+    restore_logger_as: fn(id: u32, users: u32, name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
 }
 
 /// The table in use; null before the first call.
@@ -242,6 +246,43 @@ mod own {
         });
         // SAFETY: the contract of the function.
         found.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger_find)(name) }))
+    }
+
+    pub unsafe extern "C" fn logger_close(logger: u32) -> c_int {
+        let closed = defining(None, || loggers::close(logger).map(Some));
+        closed_status(closed, |table| {
+            // SAFETY: `closed_status` passes a table that has the function.
+            unsafe { (table.logger_close)(logger) }
+        })
+    }
+
+    pub unsafe extern "C" fn sink_close(sink: u32) -> c_int {
+        let closed = defining(None, || sinks::close(sink).map(Some));
+        closed_status(closed, |table| {
+            // SAFETY: `closed_status` passes a table that has the function.
+            unsafe { (table.sink_close)(sink) }
+        })
+    }
+
+    /// The result of a close in this copy, or in the one that has the queue now. Both have the functions that close, or
+    /// nothing is closed.
+    fn closed_status(closed: Option<Option<Status>>, again: impl FnOnce(&Api) -> c_int) -> c_int {
+        match closed {
+            Some(Some(status)) => {
+                status::note(status);
+                status as c_int
+            }
+            Some(None) => status::last(),
+            None => match moved_table().filter(|table| has_closing(table)) {
+                Some(table) => again(table),
+                None => Status::Version as c_int,
+            },
+        }
+    }
+
+    /// Whether a table has the functions of version 1.2.
+    fn has_closing(table: &Api) -> bool {
+        table.size as usize >= std::mem::offset_of!(Api, restore_logger_as) + size_of::<usize>()
     }
 
     pub unsafe extern "C" fn logger_level(logger: u32, level: u16) -> c_int {
@@ -419,18 +460,32 @@ mod own {
         fenced((), || {
             // SAFETY: the table of the copy that has the queue now.
             let table = unsafe { &*to };
-            for sink in sinks::SINKS.all() {
+            let keeps_ids = has_closing(table);
+            for (id, sink) in sinks::SINKS.all() {
                 let (address, format) = (c_text(&sink.address), sink.format_text.as_deref().map(c_text));
                 let format = format.as_ref().map_or(std::ptr::null(), |format| format.as_ptr());
                 // SAFETY: C strings that live until the call returns, here and below.
-                unsafe { (table.restore_sink)(address.as_ptr(), format) };
+                unsafe {
+                    if keeps_ids {
+                        (table.restore_sink_as)(id, c_int::from(sink.is_open()), address.as_ptr(), format);
+                    } else {
+                        (table.restore_sink)(address.as_ptr(), format);
+                    }
+                }
             }
-            for logger in LOGGERS.all() {
+            for (id, logger) in LOGGERS.all() {
                 let (name, sinks) = (c_text(&logger.name), logger.sinks());
                 // SAFETY: the C strings and lists live until the call returns.
-                unsafe { (table.restore_logger)(name.as_ptr(), sinks.as_ptr(), sinks.len(), logger.public) };
+                unsafe {
+                    if keeps_ids {
+                        let users = logger.users.load(Ordering::Relaxed);
+                        (table.restore_logger_as)(id, users, name.as_ptr(), sinks.as_ptr(), sinks.len(), logger.public);
+                    } else {
+                        (table.restore_logger)(name.as_ptr(), sinks.as_ptr(), sinks.len(), logger.public);
+                    }
+                }
             }
-            for site in SITES.all() {
+            for (_, site) in SITES.all() {
                 let definition = &site.definition;
                 let [file, function] = [&definition.file, &definition.function].map(|each| c_text(each));
                 let message = definition.template.as_deref().map(c_text);
@@ -459,11 +514,48 @@ mod own {
         fenced(0, || {
             // SAFETY: the contract of the function.
             let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
-            beginning(|| sinks::restore(&address.unwrap_or_default(), format.as_deref()))
+            beginning(|| sinks::restore(None, &address.unwrap_or_default(), format.as_deref()))
+        })
+    }
+
+    pub unsafe extern "C" fn restore_sink_as(
+        id: u32,
+        is_open: c_int,
+        address: *const c_char,
+        format: *const c_char,
+    ) -> u32 {
+        fenced(0, || {
+            // SAFETY: the contract of the function.
+            let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
+            beginning(|| sinks::restore(Some((id, is_open != 0)), &address.unwrap_or_default(), format.as_deref()))
         })
     }
 
     pub unsafe extern "C" fn restore_logger(
+        name: *const c_char,
+        sinks: *const u32,
+        count: usize,
+        public: *const PublicHandle,
+    ) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { restore_logger_under(None, 1, name, sinks, count, public) }
+    }
+
+    pub unsafe extern "C" fn restore_logger_as(
+        id: u32,
+        users: u32,
+        name: *const c_char,
+        sinks: *const u32,
+        count: usize,
+        public: *const PublicHandle,
+    ) -> u32 {
+        // SAFETY: the caller's promise.
+        unsafe { restore_logger_under(Some(id), users, name, sinks, count, public) }
+    }
+
+    unsafe fn restore_logger_under(
+        id: Option<u32>,
+        users: u32,
         name: *const c_char,
         sinks: *const u32,
         count: usize,
@@ -475,7 +567,7 @@ mod own {
                 let sinks = if count == 0 { &[] } else { std::slice::from_raw_parts(sinks, count) };
                 (super::text(name).unwrap_or_default(), sinks, &*public)
             };
-            beginning(|| loggers::restore(&name, sinks, public))
+            beginning(|| loggers::restore(id, &name, sinks, users, public))
         })
     }
 

@@ -6,8 +6,8 @@
  * the caller may free them when the call returns. What the library returns belongs to the library and stays valid as
  * long as the comment says.
  *
- * Ids of sinks, loggers and sites are valid for the life of the process and in all its forked children. They are never
- * closed. 0 is no id: a function that returns it has failed, and logspool_last_error() says why.
+ * Ids of sinks, loggers and sites are valid for the life of the process and in all its forked children, unless the
+ * program closes them. 0 is no id: a function that returns it has failed, and logspool_last_error() says why.
  *
  * The first definition or record begins the queue of the process and installs what writes queued records at the end:
  * at exit(), before a signal such as SIGTERM ends the process, and for at most 200 ms in a crash. Records that are
@@ -29,7 +29,7 @@ extern "C" {
 
 /* Version of this header. The major version changes with the meaning of a function, the minor one with additions. */
 #define LOGSPOOL_ABI_MAJOR 1
-#define LOGSPOOL_ABI_MINOR 1
+#define LOGSPOOL_ABI_MINOR 2
 
 /* Results. Negative values are errors: logspool_last_error() has the text. */
 enum {
@@ -101,6 +101,18 @@ logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id 
 
 /* Finds a logger by its name. Changes nothing. 0: there is none; the error says so. */
 logspool_id logspool_logger_find(const char *name);
+
+/* Takes back one call of logspool_logger with this logger. The last one closes the logger: its queued records are
+ * written under its name, its id means nothing any more, and its place is free. A process has at most 2,047 open
+ * loggers, and any number one after the other. No other thread may log to it, or to a copy of its id, during the call
+ * or later. LOGSPOOL_UNKNOWN: there is no such logger. Not for signal handlers. */
+int logspool_logger_close(logspool_id logger);
+
+/* Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other
+ * sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has at most
+ * 126 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal
+ * handlers. */
+int logspool_sink_close(logspool_id sink);
 
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
@@ -343,6 +355,12 @@ struct logspool_api {
     logspool_id (*restore_site)(const struct logspool_site_info *, const struct logspool_handle *);
     /* Since 1.1 */
     logspool_id (*logger_find)(const char *);
+    /* Since 1.2 */
+    int (*logger_close)(logspool_id);
+    int (*sink_close)(logspool_id);
+    logspool_id (*restore_sink_as)(logspool_id, int, const char *, const char *);
+    logspool_id (*restore_logger_as)(logspool_id, uint32_t, const char *, const logspool_id *, size_t,
+                                     const struct logspool_handle *);
 };
 
 /* The table that this copy of the library calls through. Never NULL. */

@@ -30,6 +30,8 @@ exports! {
     logspool_sink_open = sink_open(address: *const c_char, format: *const c_char) -> u32;
     logspool_logger = logger(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32;
     logspool_logger_find = logger_find(name: *const c_char) -> u32;
+    logspool_logger_close = logger_close(logger: u32) -> c_int;
+    logspool_sink_close = sink_close(sink: u32) -> c_int;
     logspool_logger_level = logger_level(logger: u32, level: u16) -> c_int;
     logspool_site = site(site: *const SiteInfo) -> u32;
     logspool_emit = emit(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int;

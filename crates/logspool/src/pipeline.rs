@@ -12,7 +12,8 @@
 //!   path;
 //! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
 //! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
-//! - `room`, `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `refused`: the calls of a binding;
+//! - `room`, `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `patience`,
+//!   `refused`: the calls of a binding;
 //! - `in_handler`, `crash`, `signals`, `life`, `process_events`: signals, forks and the end.
 
 mod admission;
@@ -28,6 +29,7 @@ mod late;
 mod life;
 mod options;
 mod outlets;
+mod patience;
 mod place;
 mod process_events;
 mod recovery;
@@ -66,9 +68,10 @@ pub use life::{
 };
 pub use options::{BlockingTimeout, Durability, Fallback, MAX_QUEUE_BYTES, Options, OptionsError};
 pub use outlets::{
-    close_sink, define_format, define_route, define_site, open_sink, retire_sink, rotation_count, route_definition,
-    sinks_at, site_definition,
+    close_sink, define_format, define_route, define_site, is_leaving, open_sink, release_route, retire_sink,
+    rotation_count, route_definition, sinks_at, site_definition,
 };
+pub use patience::Patience;
 pub use place::MIN_FREE_BYTES;
 pub use process_events::handle_process_events;
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};

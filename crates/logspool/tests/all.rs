@@ -31,6 +31,7 @@ mod fork_ids;
 mod fork_race;
 mod fork_unlogged;
 mod front;
+mod front_close_target;
 mod front_endings;
 mod front_format;
 mod front_forms;

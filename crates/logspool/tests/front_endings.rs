@@ -1,7 +1,8 @@
 //! Programs that end in every way: each accepted record is in the file once, at once or after a recovery.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::Duration;
 
 use logspool::front;
 use logspool::info;
@@ -11,21 +12,30 @@ use logspool::pipeline::Options;
 const ENDING: &str = "LOGSPOOL_TEST_ENDING";
 const FOLDER: &str = "LOGSPOOL_TEST_FOLDER";
 const COUNT: u32 = 1_000;
+/// The time of the end for programs that write everything.
+const LONG: Duration = Duration::from_secs(60);
 
-fn start(folder: &Path) {
-    let options = Options { queue_dir: Some(folder.join("queue")), ..Options::default() };
-    front::builder().file(folder.join("a.log")).format("%(message)s").options(options).start().unwrap();
+fn start(folder: &Path, file: &Path) {
+    let shutdown_timeout = if file.starts_with("/dev") { Duration::from_millis(200) } else { LONG };
+    let options = Options { queue_dir: Some(folder.join("queue")), shutdown_timeout, ..Options::default() };
+    front::builder().file(file).format("%(message)s").options(options).start().unwrap();
 }
 
 /// Logs and ends the process. `None`: this is the test itself.
 fn end_as_told() -> Option<()> {
     let ending = std::env::var(ENDING).ok()?;
-    start(Path::new(&std::env::var(FOLDER).unwrap()));
+    let folder = std::env::var(FOLDER).unwrap();
+    let folder = Path::new(&folder);
+    start(folder, &if ending == "full" { "/dev/full".into() } else { folder.join("a.log") });
     for number in 0..COUNT {
         info!("{} of {}", number, ending.as_str());
     }
     match ending.as_str() {
         "return" => return Some(()),
+        "full" => {
+            eprintln!("flush: {}", front::flush(Duration::from_millis(200)));
+            std::process::exit(0);
+        }
         "exit" => std::process::exit(0),
         "abort" => std::process::abort(),
         "kill" => signal(libc::SIGKILL),
@@ -45,6 +55,26 @@ fn signal(number: i32) {
     unsafe { libc::kill(libc::getpid(), number) };
 }
 
+/// The end of the test's copy of itself that ends in this way.
+fn program(ending: &str, folder: &Path) -> Output {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "--nocapture", &own_test!("each_accepted_record_is_in_the_file_once")]);
+    program.env(ENDING, ending).env(FOLDER, folder).output().unwrap()
+}
+
+#[test]
+fn a_full_device_is_told_once_and_fails_a_flush() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = program("full", folder.path());
+
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success(), "{told}");
+    assert!(told.contains("flush: false\n"), "{told}");
+    let lines: Vec<_> = told.lines().filter(|line| line.starts_with("logspool: ")).collect();
+    assert!(matches!(lines[..], [line] if line.ends_with("(the device is full: /dev/full)")), "{told}");
+    assert!(lines[0].starts_with(&format!("logspool: {COUNT} records were not written within 0.2 s")), "{told}");
+}
+
 #[test]
 fn each_accepted_record_is_in_the_file_once() {
     if end_as_told().is_some() {
@@ -54,9 +84,7 @@ fn each_accepted_record_is_in_the_file_once() {
     // What a kill leaves is delivered by the start of the next program, which is the last one here.
     let endings = ["exit", "abort", "term", "segv", "kill", "_exit", "return"];
     for ending in endings {
-        let mut program = Command::new(std::env::current_exe().unwrap());
-        program.args(["--exact", &own_test!("each_accepted_record_is_in_the_file_once")]).env(ENDING, ending);
-        let status = program.env(FOLDER, folder.path()).output().unwrap().status;
+        let status = program(ending, folder.path()).status;
         assert_eq!(matches!(ending, "exit" | "_exit" | "return"), status.success(), "{ending}: {status}");
     }
 

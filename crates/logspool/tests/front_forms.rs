@@ -139,6 +139,8 @@ fn calls() -> Vec<String> {
     line("text as key", r#","a b":"Some(2)","user":"ada""#);
     info!(type_ = { count * 2 }, text = String::from("made"); "made");
     line("made", r#","type_":6,"text":"made""#);
+    info!(order = 1, order = 2; "a key twice, as log keeps it");
+    line("a key twice, as log keeps it", r#","order":1,"order":2"#);
     info!(target: "shop", "target");
     line("target", "");
     info!(target: TARGET, user; "target");

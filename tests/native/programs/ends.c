@@ -25,10 +25,12 @@ static void *load(void *nothing) {
 }
 
 /* ends ADDRESS END COUNT: logs COUNT records, then ends the process in the way END; "fork" logs in COUNT children, "moved"
-   in a child that has another working folder and is killed. */
+   in a child that has another working folder and is killed; "full" prints the result of a flush, and waits little. */
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     if (strcmp(argv[2], "recover") == 0) return logspool_recover(NULL) < 0;
+    int is_full = strcmp(argv[2], "full") == 0;
+    if (is_full && logspool_configure("{\"shutdown_timeout\": 0.2}") != LOGSPOOL_OK) return 9;
     logspool_id sink = logspool_sink_open(argv[1], "{\"template\": \"%(message)s\"}");
     logger = logspool_logger("app", LOGSPOOL_INFO, &sink, 1);
     struct logspool_site_info info;
@@ -69,6 +71,7 @@ int main(int argc, char **argv) {
         arg.value.i = i;
         if (logspool_emit(logger, site, &arg, 1) != LOGSPOOL_OK) { fprintf(stderr, "%s\n", logspool_last_error()); return 3; }
     }
+    if (is_full) fprintf(stderr, "flush: %d\n", logspool_flush(0.2));
     if (is_moved || strcmp(argv[2], "kill") == 0) kill(getpid(), SIGKILL);
     if (strcmp(argv[2], "abort") == 0) abort();
     if (strcmp(argv[2], "segv") == 0) raise(SIGSEGV);

@@ -70,6 +70,8 @@ proc configure*(options: cstring): cint {.importc: "logspool_configure", header:
 proc sinkOpen*(address, format: cstring): Id {.importc: "logspool_sink_open", header: "logspool.h".}
 proc logger*(name: cstring, level: uint16, sinks: ptr Id, count: csize_t): Id {.
   importc: "logspool_logger", header: "logspool.h".}
+proc loggerClose*(logger: Id): cint {.importc: "logspool_logger_close", header: "logspool.h".}
+proc sinkClose*(sink: Id): cint {.importc: "logspool_sink_close", header: "logspool.h".}
 proc loggerLevel*(logger: Id, level: uint16): cint {.importc: "logspool_logger_level", header: "logspool.h".}
 proc site*(info: ptr SiteInfo): Id {.importc: "logspool_site", header: "logspool.h".}
 proc emit*(logger, site: Id, args: ptr Arg, count: csize_t): cint {.importc: "logspool_emit", header: "logspool.h".}

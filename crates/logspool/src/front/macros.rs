@@ -61,46 +61,37 @@ macro_rules! record {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __call {
-    // The keys with a value, which `,` or `;` ends. Each becomes `(name, value)`.
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt = $value:expr, $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
+    // The keys with a value, which `,` or `;` ends. Each becomes `(name, value)`. `:?` and `:%` name the text of a value.
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt $(: $as:tt)? = $value:expr, $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::__shown!($value $(, $as)?))] $($call)+)
     };
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt = $value:expr; $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $value)] $($call)+)
-    };
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :? = $value:expr, $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
-    };
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :? = $value:expr; $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::debug(&$value))] $($call)+)
-    };
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :% = $value:expr, $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
-    };
-    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt :% = $value:expr; $($call:tt)+) => {
-        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::front::display(&$value))] $($call)+)
+    ($level:expr, $target:tt, [$($keys:tt)*] $key:tt $(: $as:tt)? = $value:expr; $($call:tt)+) => {
+        $crate::__call!($level, $target, [$($keys)* ($crate::__key!($key), $crate::__shown!($value $(, $as)?))] $($call)+)
     };
     // The names of variables, as `user` and `user:?`.
-    ($level:expr, $target:tt, $keys:tt $key:ident, $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key = $key, $($call)+)
+    ($level:expr, $target:tt, $keys:tt $key:ident $(: $as:tt)?, $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key $(: $as)? = $key, $($call)+)
     };
-    ($level:expr, $target:tt, $keys:tt $key:ident; $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key = $key; $($call)+)
-    };
-    ($level:expr, $target:tt, $keys:tt $key:ident :? , $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key :? = $key, $($call)+)
-    };
-    ($level:expr, $target:tt, $keys:tt $key:ident :? ; $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key :? = $key; $($call)+)
-    };
-    ($level:expr, $target:tt, $keys:tt $key:ident :% , $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key :% = $key, $($call)+)
-    };
-    ($level:expr, $target:tt, $keys:tt $key:ident :% ; $($call:tt)+) => {
-        $crate::__call!($level, $target, $keys $key :% = $key; $($call)+)
+    ($level:expr, $target:tt, $keys:tt $key:ident $(: $as:tt)?; $($call:tt)+) => {
+        $crate::__call!($level, $target, $keys $key $(: $as)? = $key; $($call)+)
     };
     ($level:expr, $target:tt, $keys:tt $text:expr $(, $($arguments:tt)*)?) => {
         $crate::__send!($level, $target, $keys, $text, ($($($arguments)*)?))
+    };
+}
+
+/// The value of a key, or its text.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __shown {
+    ($value:expr) => {
+        $value
+    };
+    ($value:expr, ?) => {
+        $crate::front::debug(&$value)
+    };
+    ($value:expr, %) => {
+        $crate::front::display(&$value)
     };
 }
 

@@ -33,8 +33,9 @@ pub mod tracing_layer;
 pub use argument::{Argument, Arguments, Debug, Display, Keyed, ValueWriter, debug, display};
 pub use builder::{Builder, StartError, builder};
 pub use level::Level;
-pub use logspool_record::format::{Extras, FormatSpec};
+pub use logspool_record::format::{ControlRule, Extras, FormatSpec};
 pub use output::Output;
+pub use registry::close_target;
 pub use site::{Call, CallSite};
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use logspool_record::definition::{Descriptor, SinkDefinition};
-use logspool_record::format::FormatSpec;
+use logspool_record::format::{ControlRule, FormatSpec};
 
 use super::Level;
 use crate::option::{self, OptionValue};
@@ -15,6 +15,7 @@ pub struct Output {
     kind: OutputKind,
     pub(super) min_level: u16,
     pub(super) format: Option<FormatSpec>,
+    control: Option<ControlRule>,
 }
 
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ enum OutputKind {
 
 impl Output {
     fn of(kind: OutputKind) -> Self {
-        Self { kind, min_level: 0, format: None }
+        Self { kind, min_level: 0, format: None, control: None }
     }
 
     /// Appends to a file, which is created where it is missing. A relative path is completed by this call: it names the
@@ -71,6 +72,26 @@ impl Output {
         self
     }
 
+    /// Sets whether control characters and line ends in the texts of records are escaped. The default is
+    /// [`ControlRule::Escape`] for standard output and standard error, where a text must not control a terminal, and the
+    /// rule of the format elsewhere.
+    #[must_use]
+    pub fn control(mut self, rule: ControlRule) -> Self {
+        self.control = Some(rule);
+        self
+    }
+
+    /// The format of its lines; `common` is that of the builder.
+    pub(super) fn resolved_format(&self, common: &FormatSpec) -> FormatSpec {
+        let format = self.format.clone().unwrap_or_else(|| common.clone());
+        let control = match (self.control, &self.kind) {
+            (Some(rule), _) => rule,
+            (None, OutputKind::Descriptor(_)) => ControlRule::Escape,
+            (None, _) => format.control,
+        };
+        FormatSpec { control, ..format }
+    }
+
     /// The file, if this output is one.
     pub(super) fn path(&self) -> Option<&Path> {
         match &self.kind {
@@ -97,5 +118,26 @@ impl Output {
                 sinks::define(kind, options.clone(), Descriptor::Open).map_err(|error| error.to_string())
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use logspool_record::format::Style;
+
+    use super::*;
+
+    #[test]
+    fn a_text_cannot_control_a_console_unless_the_program_allows_it() {
+        let common = FormatSpec::text(Style::Percent, "%(message)s");
+        let rule = |output: Output| output.resolved_format(&common).control;
+        let own = FormatSpec { control: ControlRule::Escape, ..common.clone() };
+
+        assert_eq!(ControlRule::Escape, rule(Output::stdout()));
+        assert_eq!(ControlRule::Escape, rule(Output::stderr().format(common.clone())));
+        assert_eq!(ControlRule::Keep, rule(Output::stdout().control(ControlRule::Keep)));
+        assert_eq!(ControlRule::Keep, rule(Output::file("a.log")));
+        assert_eq!(ControlRule::Escape, rule(Output::file("a.log").format(own.clone())));
+        assert_eq!(ControlRule::Keep, rule(Output::file("a.log").format(own).control(ControlRule::Keep)));
     }
 }

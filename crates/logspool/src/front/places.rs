@@ -9,11 +9,11 @@ use logspool_record::definition::{Grammar, SiteDefinition};
 use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::Level;
-use super::registry::{self, SiteIds};
+use super::registry::{self, SiteIds, SiteRoute, TargetKind};
 use crate::pipeline;
 
-/// Maximum number of places that a thread remembers, and that the process defines. A thread that has met more begins
-/// anew. Records of places beyond the limit of the process show no location.
+/// Maximum number of places that a thread remembers, and that the process remembers and defines. A thread that has met
+/// more begins anew. Records of lines beyond the limit of the process show no location.
 ///
 /// Chosen: large programs have some thousand logging calls. Targets that are made at run time must not take memory
 /// without a limit.
@@ -34,6 +34,8 @@ pub(super) struct PlaceKey<'a> {
 #[derive(Default)]
 struct Places {
     epoch: u64,
+    /// Number of targets that were closed before: a closed one may have another route now.
+    closed_targets: u64,
     known: HashMap<u64, Vec<(OwnedKey, SiteIds)>, BuildHasherDefault<MixHasher>>,
     count: usize,
 }
@@ -83,18 +85,27 @@ thread_local! {
     static OF_THREAD: RefCell<Places> = RefCell::default();
 }
 
-static OF_PROCESS: PerProcess<Places> = PerProcess::new();
+static OF_PROCESS: PerProcess<ProcessPlaces> = PerProcess::new();
+
+/// The places of the process, and their sites: those of one line with several targets have one.
+#[derive(Default)]
+struct ProcessPlaces {
+    places: Places,
+    sites: Places,
+}
 
 /// The ids of a place, which is defined at the first call of the process.
 pub(super) fn find(key: &PlaceKey<'_>) -> SiteIds {
     let known = OF_THREAD.try_with(|places| places.borrow().get(key)).ok().flatten();
     known.unwrap_or_else(|| {
-        let ids = OF_PROCESS.with(|places| places.get(key).unwrap_or_else(|| places.define(key)));
+        let closed_targets = registry::closed_targets();
+        let ids = OF_PROCESS.with(|process| process.places.get(key).unwrap_or_else(|| process.define(key)));
         let _ = OF_THREAD.try_with(|places| {
             let mut places = places.borrow_mut();
             if places.count >= MAX_OF_THREAD {
                 *places = Places::default();
             }
+            places.begin(ids.epoch, closed_targets);
             places.insert(key, ids);
         });
         ids
@@ -103,41 +114,63 @@ pub(super) fn find(key: &PlaceKey<'_>) -> SiteIds {
 
 impl Places {
     fn get(&self, key: &PlaceKey<'_>) -> Option<SiteIds> {
-        if self.epoch != pipeline::id_epoch() {
+        if self.epoch != pipeline::id_epoch() || self.closed_targets != registry::closed_targets() {
             return None;
         }
+        self.find(key)
+    }
+
+    fn find(&self, key: &PlaceKey<'_>) -> Option<SiteIds> {
         self.known.get(&hash(key))?.iter().find_map(|(known, ids)| known.is(key).then_some(*ids))
     }
 
-    fn insert(&mut self, key: &PlaceKey<'_>, ids: SiteIds) {
-        if self.epoch != ids.epoch {
-            *self = Self { epoch: ids.epoch, ..Self::default() };
+    /// Forgets the places if the pipeline or a target has changed since they were kept.
+    fn begin(&mut self, epoch: u64, closed_targets: u64) {
+        if (self.epoch, self.closed_targets) != (epoch, closed_targets) {
+            *self = Self { epoch, closed_targets, ..Self::default() };
         }
+    }
+
+    fn insert(&mut self, key: &PlaceKey<'_>, ids: SiteIds) {
         self.count += 1;
         self.known.entry(hash(key)).or_default().push((OwnedKey::of(key), ids));
     }
+}
 
+impl ProcessPlaces {
     #[cold]
     fn define(&mut self, key: &PlaceKey<'_>) -> SiteIds {
-        if self.count >= MAX_OF_PROCESS && self.epoch == pipeline::id_epoch() {
-            return registry::define(None, key.target, key.level as u16);
+        // Read first: if a target is closed meanwhile, the place is forgotten again.
+        let closed_targets = registry::closed_targets();
+        let site = |epoch| if key.file.is_empty() { 0 } else { self.site(epoch, key) };
+        let ids = registry::define(key.target, TargetKind::Found, key.level as u16, site);
+        self.places.begin(ids.epoch, closed_targets);
+        if self.places.count < MAX_OF_PROCESS {
+            self.places.insert(key, ids);
         }
-        if key.file.is_empty() {
-            // Only the target is asked for.
-            let ids = registry::define(None, key.target, key.level as u16);
-            self.insert(key, ids);
-            return ids;
+        ids
+    }
+
+    /// Id of the site of a place in the pipeline with the number `epoch`; 0 if there is no room for another.
+    fn site(&mut self, epoch: u64, key: &PlaceKey<'_>) -> u32 {
+        let key = PlaceKey { target: "", ..*key };
+        self.sites.begin(epoch, 0);
+        if let Some(known) = self.sites.find(&key) {
+            return known.site;
         }
-        let site = SiteDefinition {
+        if self.sites.count >= MAX_OF_PROCESS {
+            return 0;
+        }
+        let definition = SiteDefinition {
             file: key.file.to_owned(),
             line: key.line,
             function: key.function.to_owned(),
             template: None,
             grammar: Grammar::Plain,
         };
-        let ids = registry::define(Some(&site), key.target, key.level as u16);
-        self.insert(key, ids);
-        ids
+        let site = pipeline::define_site(&definition).unwrap_or(0);
+        self.sites.insert(&key, SiteIds { epoch, site, route: SiteRoute::Missing });
+        site
     }
 }
 

@@ -7,15 +7,17 @@
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
+use std::time::Duration;
 
 use logspool_lanes::segment::layout::MAX_ROUTES;
-use logspool_record::definition::{RouteDefinition, SiteDefinition, Target};
+use logspool_record::definition::{RouteDefinition, Target};
 use logspool_record::format::{Extras, Format, FormatSpec, Layout, Need};
 use logspool_sys::fork_safe_lock::PerProcess;
+use logspool_sys::published::Published;
 
 use super::output::Output;
-use crate::pipeline::{self, Refusal};
+use crate::pipeline::{self, Patience, Refusal};
 
 /// What the program has configured. It never changes after the start.
 #[derive(Debug)]
@@ -44,7 +46,51 @@ struct Defined {
     epoch: u64,
     /// For each output its sink and format; `None` if it could not be opened.
     targets: Vec<Option<Target>>,
-    routes: HashMap<String, Option<u32>>,
+    routes: HashMap<String, TargetRoute>,
+}
+
+/// The route of a target; `None` if there is no room for it.
+#[derive(Debug)]
+struct TargetRoute {
+    id: Option<u32>,
+    /// Whether a `static` has the id, so the route stays.
+    is_fixed: bool,
+}
+
+/// How a call names its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TargetKind {
+    /// In the text of the program; the call keeps the ids.
+    Fixed,
+    /// When the program runs.
+    Found,
+}
+
+/// Number of targets that were closed. Kept ids of found targets are valid under one number.
+static CLOSED_TARGETS: AtomicU64 = AtomicU64::new(0);
+
+/// Number of targets that were closed so far.
+#[inline]
+pub(super) fn closed_targets() -> u64 {
+    CLOSED_TARGETS.observe()
+}
+
+/// Gives the place of a target's route back: the target was found when the program ran, and is not used any more, as
+/// that of a connection. `false`: there is no such target, or a call has its name in the text of the program.
+///
+/// What was logged for it is written under its name. No other thread may log to the target during this call. If it is
+/// used again, it gets another place.
+pub fn close_target(target: &str) -> bool {
+    DEFINED.with(|defined| {
+        let is_current = defined.epoch == pipeline::id_epoch();
+        if !is_current || defined.routes.get(target).is_none_or(|route| route.is_fixed) {
+            return false;
+        }
+        let closed = defined.routes.remove(target).and_then(|route| route.id);
+        CLOSED_TARGETS.publish(CLOSED_TARGETS.load(Ordering::Relaxed) + 1);
+        closed.into_iter().for_each(pipeline::release_route);
+        true
+    })
 }
 
 /// Where the records of a call site go.
@@ -111,7 +157,10 @@ pub(super) fn set(settings: Settings) -> bool {
 }
 
 impl Settings {
-    pub(super) fn new(outputs: Vec<Output>, format: FormatSpec, target_levels: Vec<(String, u16)>) -> Self {
+    pub(super) fn new(mut outputs: Vec<Output>, format: FormatSpec, target_levels: Vec<(String, u16)>) -> Self {
+        for output in &mut outputs {
+            output.format = Some(output.resolved_format(&format));
+        }
         let mut settings = Self { outputs, format, target_levels, members: Vec::new() };
         let members = |output| match &settings.format_of(output).layout {
             Layout::Json { fields, extras: Extras::Append } => {
@@ -182,26 +231,39 @@ impl Defined {
     }
 
     /// The route of a target, or that of the target `""` if there is no room for another. That one is defined first.
-    fn route(&mut self, target: &str) -> Option<u32> {
-        let common = self.own_route("");
+    fn route(&mut self, target: &str, kind: TargetKind) -> Option<u32> {
+        let common = self.own_route("", TargetKind::Fixed);
         let is_known = self.routes.contains_key(target) || self.routes.len() < MAX_TARGET_ROUTES;
-        if is_known { self.own_route(target).or(common) } else { common }
+        if is_known { self.own_route(target, kind).or(common) } else { common }
     }
 
-    fn own_route(&mut self, target: &str) -> Option<u32> {
-        if let Some(known) = self.routes.get(target) {
-            return *known;
+    fn own_route(&mut self, target: &str, kind: TargetKind) -> Option<u32> {
+        if let Some(known) = self.routes.get_mut(target) {
+            known.is_fixed |= kind == TargetKind::Fixed;
+            return known.id;
         }
         let targets: Vec<Target> = self.targets.iter().flatten().copied().collect();
-        let route = if targets.is_empty() {
-            None
-        } else {
-            pipeline::define_route(&RouteDefinition { logger: target.to_owned(), targets })
-        };
-        self.routes.insert(target.to_owned(), route);
-        route
+        let id = if targets.is_empty() { None } else { define_route(target, targets) };
+        self.routes.insert(target.to_owned(), TargetRoute { id, is_fixed: kind == TargetKind::Fixed });
+        id
     }
 }
+
+/// Defines a route. Waits a little for the place of a closed target.
+fn define_route(target: &str, targets: Vec<Target>) -> Option<u32> {
+    let patience = Patience::begin(PLACE_TIMEOUT);
+    let route = RouteDefinition { logger: target.to_owned(), targets };
+    loop {
+        match pipeline::define_route(&route) {
+            None if patience.waits() => {}
+            route => return route,
+        }
+    }
+}
+
+/// How long the first call of a target waits for the place of a closed one. Chosen: records are written in milliseconds;
+/// without a place the record has no name.
+const PLACE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Whether the levels of the program's targets accept a record.
 #[cfg(feature = "tracing")]
@@ -235,9 +297,10 @@ pub(super) fn open_outputs(settings: &Settings) -> Result<(), String> {
 /// Chosen: large programs have some thousand modules.
 const MAX_TARGET_ROUTES: usize = MAX_ROUTES;
 
-/// Defines a call site, if there is one, and its route in the current pipeline.
+/// Defines the route of a call in the current pipeline, and its site, which `site` defines in the pipeline with the
+/// number that it gets.
 #[cold]
-pub(super) fn define(site: Option<&SiteDefinition>, target: &str, level: u16) -> SiteIds {
+pub(super) fn define(target: &str, kind: TargetKind, level: u16, site: impl FnOnce(u64) -> u32) -> SiteIds {
     let unwanted = SiteIds { epoch: pipeline::id_epoch(), site: 0, route: SiteRoute::Unwanted };
     let Some(settings) = SETTINGS.get() else { return unwanted };
     if !settings.accepts(target, level) {
@@ -247,8 +310,7 @@ pub(super) fn define(site: Option<&SiteDefinition>, target: &str, level: u16) ->
         for reason in defined.refresh(settings) {
             crate::fallback::report(&format!("an output cannot be opened after a fork: {reason}"));
         }
-        let route = defined.route(target).map_or(SiteRoute::Missing, SiteRoute::Id);
-        let site = site.and_then(pipeline::define_site).unwrap_or(0);
-        SiteIds { epoch: defined.epoch, site, route }
+        let route = defined.route(target, kind).map_or(SiteRoute::Missing, SiteRoute::Id);
+        SiteIds { epoch: defined.epoch, site: site(defined.epoch), route }
     })
 }

@@ -14,7 +14,7 @@ use logspool_sys::published::Published;
 use super::Level;
 use super::argument::{Arguments, Encoded, ValueWriter};
 use super::places::PlaceKey;
-use super::registry::{self, SiteIds};
+use super::registry::{self, SiteIds, TargetKind};
 use crate::pipeline::{self, Push, Refusal, Room, Waiter};
 
 /// A place in the program that logs. The macros make one `static` of each call.
@@ -99,7 +99,8 @@ impl CallSite {
 
     #[cold]
     fn define(&self) -> SiteIds {
-        let ids = registry::define(Some(&self.definition()), self.target, self.level as u16);
+        let site = |_| pipeline::define_site(&self.definition()).unwrap_or(0);
+        let ids = registry::define(self.target, TargetKind::Fixed, self.level as u16, site);
         self.ids.publish(Box::into_raw(Box::new(ids)));
         ids
     }

@@ -7,38 +7,46 @@
 pub const fn has_captures(text: &str, given: &[&str]) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] != b'{' {
-            at += 1;
-            continue;
-        }
-        at += 1;
-        if at < bytes.len() && bytes[at] == b'{' {
-            at += 1;
-            continue;
-        }
-        let start = skip_spaces(bytes, at);
-        let mut end = start;
-        while end < bytes.len() && is_of_name(bytes[end]) {
-            end += 1;
-        }
-        if is_capture(bytes, start, end, given) {
-            return true;
-        }
-        // The width and the precision may be names too, each followed by `$`.
-        let mut word = end;
-        while end < bytes.len() && bytes[end] != b'}' {
-            if bytes[end] == b'$' && is_capture(bytes, word, end, given) {
-                return true;
+    while let Some((start, end)) = placeholder(bytes, at) {
+        let start = skip_spaces(bytes, start);
+        let mut word = start;
+        let mut index = start;
+        // The argument comes first. The width and the precision may be names too, each followed by `$`.
+        let mut is_first = true;
+        while index <= end {
+            let is_end_of_name = index == end || !is_of_name(bytes[index]);
+            if is_end_of_name {
+                let is_name = is_first || index < end && bytes[index] == b'$';
+                if is_name && is_capture(bytes, word, index, given) {
+                    return true;
+                }
+                is_first = false;
+                word = index + 1;
             }
-            if !is_of_name(bytes[end]) {
-                word = end + 1;
-            }
-            end += 1;
+            index += 1;
         }
         at = end + 1;
     }
     false
+}
+
+/// The start and the end of what the braces of the next placeholder have between them. `None`: there is no further one.
+const fn placeholder(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    while at + 1 < bytes.len() {
+        if bytes[at] != b'{' {
+            at += 1;
+        } else if bytes[at + 1] == b'{' {
+            at += 2;
+        } else {
+            let start = at + 1;
+            let mut end = start;
+            while end < bytes.len() && bytes[end] != b'}' {
+                end += 1;
+            }
+            return Some((start, end));
+        }
+    }
+    None
 }
 
 const fn skip_spaces(bytes: &[u8], mut at: usize) -> usize {
@@ -99,22 +107,14 @@ pub const fn has_addresses(text: &str) -> bool {
 const fn has_type_of(text: &str, letters: &[u8]) -> bool {
     let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at] != b'{' {
-            at += 1;
-            continue;
-        }
-        at += 1;
-        if at < bytes.len() && bytes[at] == b'{' {
-            at += 1;
-            continue;
-        }
+    while let Some((start, end)) = placeholder(bytes, at) {
         // The type is the last character before the closing brace that is no space.
         let (mut has_spec, mut last) = (false, b' ');
-        while at < bytes.len() && bytes[at] != b'}' {
-            has_spec |= bytes[at] == b':';
-            last = if bytes[at] == b' ' { last } else { bytes[at] };
-            at += 1;
+        let mut index = start;
+        while index < end {
+            has_spec |= bytes[index] == b':';
+            last = if bytes[index] == b' ' { last } else { bytes[index] };
+            index += 1;
         }
         let mut index = 0;
         while index < letters.len() {
@@ -123,7 +123,7 @@ const fn has_type_of(text: &str, letters: &[u8]) -> bool {
             }
             index += 1;
         }
-        at += 1;
+        at = end + 1;
     }
     false
 }
@@ -164,9 +164,10 @@ mod tests {
 
     #[test]
     fn arguments_and_escapes_are_no_captures() {
-        for text in
-            ["", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}"]
-        {
+        for text in [
+            "", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}",
+            "{", "{:é>8}",
+        ] {
             assert!(!has_captures(text, &["", "x"]), "{text}");
         }
     }

@@ -217,6 +217,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for TracingLayer {
     }
 
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        // First, since it is the cheapest comparison; the level of an event of `log` is that of its record.
+        if !is_enabled(event.metadata()) {
+            return;
+        }
         let of_log = event.normalized_metadata();
         let metadata = of_log.as_ref().unwrap_or(event.metadata());
         if !is_enabled(metadata) {

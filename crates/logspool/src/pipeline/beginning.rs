@@ -66,6 +66,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         blobs,
         outlets: Mutex::new(vec![None]),
         routes: Mutex::default(),
+        formats: Mutex::default(),
         collector_runs: RunningFlag::new(),
         leave: AtomicBool::new(false),
         batching: Mutex::new(()),

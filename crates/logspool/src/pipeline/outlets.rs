@@ -46,11 +46,44 @@ pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     current()?.define_route(route)
 }
 
-/// Defines a format. Returns `None` if `Format::compile` rejects the format, or if the table is full. The caller then
+/// Defines a format, or finds the one with the same definition. Returns `None` if `Format::compile` rejects the format, or if the table is full. The caller then
 /// uses Python's own logging.
 pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     Format::compile(spec).ok()?;
-    current()?.segment.define(Table::Formats, |encoder| spec.encode(encoder))
+    let pipeline = current()?;
+    let mut encoder = Encoder::new();
+    spec.encode(&mut encoder);
+    let mut formats = pipeline.formats.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(id) = formats.get(&encoder.bytes) {
+        return Some(*id);
+    }
+    let id = pipeline.segment.define(Table::Formats, |encoder| spec.encode(encoder))?;
+    formats.insert(encoder.bytes, id);
+    Some(id)
+}
+
+/// Gives the place of a route back. No call may begin to use the route any more; calls that began before are waited for
+/// before the place gets another route.
+pub fn release_route(id: u32) {
+    if let Some(pipeline) = existing() {
+        pipeline.release_route(id);
+    }
+}
+
+/// Whether places of closed sinks or released routes become free when the last records for them are written: a
+/// definition that found no place may succeed after a [`super::flush`].
+pub fn places_become_free() -> bool {
+    let is_leaving = |outlet: &Arc<Outlet>| outlet.is_closing() || outlet.has_leaving_members();
+    existing()
+        .is_some_and(|pipeline| pipeline.has_retired_routes() || pipeline.outlets().iter().flatten().any(is_leaving))
+}
+
+/// Whether a closed sink still writes to the file of `definition`. A sink that is opened now has a writer of its own, so
+/// the order of their lines is open.
+pub fn is_leaving(definition: &SinkDefinition) -> bool {
+    let place = sinks::written_place(definition);
+    let outlets = existing().map(Pipeline::outlets).unwrap_or_default();
+    outlets.iter().flatten().any(|outlet| outlet.is_leaving(definition, place))
 }
 
 /// Opens a sink. Its writer thread starts with the first record. If the sink borrows a descriptor, the thread starts

@@ -12,6 +12,17 @@ use logspool_lanes::segment::Segment;
 pub(super) struct Routes {
     pub(super) by_sink: HashMap<u32, Vec<u32>>,
     pub(super) retired: VecDeque<RetiredRoutes>,
+    /// Routes that no call begins to use any more. Calls that began before may still be on their way.
+    pub(super) released: Vec<u32>,
+}
+
+impl Routes {
+    /// Removes routes that are about to be retired from every other list, so that no place is given back twice.
+    pub(super) fn forget(&mut self, ids: &[u32]) {
+        self.released.retain(|id| !ids.contains(id));
+        self.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
+        self.by_sink.retain(|_, others| !others.is_empty());
+    }
 }
 
 /// Routes that no logging call uses any more.

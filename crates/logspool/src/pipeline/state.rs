@@ -1,5 +1,6 @@
 //! The fields of a pipeline, and the methods that need none of the later modules.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -40,6 +41,8 @@ pub struct Pipeline {
     pub(super) blobs: Arc<Blobs>,
     pub(super) outlets: Mutex<Vec<Option<Arc<Outlet>>>>,
     pub(super) routes: Mutex<Routes>,
+    /// The formats by their encoded definition.
+    pub(super) formats: Mutex<HashMap<Vec<u8>, u32>>,
     pub(super) collector: Mutex<Option<Box<Collector>>>,
     pub(super) collector_runs: RunningFlag,
     pub(super) leave: AtomicBool,

@@ -5,7 +5,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use super::snapshot::snapshot;
-use crate::sinks;
+use crate::sinks::{self, Place};
 use crate::stats::{DROP_REASONS, DropReason, QueuePlace, SinkSnapshot};
 
 /// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
@@ -22,7 +22,9 @@ pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     };
     let late = dropped(DropReason::Deadline);
     // The records in a queue that does not survive the process count as dropped.
-    let (left, late) = if snapshot.survives { (left, late) } else { (0, late + left) };
+    let unnamed: u64 = snapshot.sinks.iter().filter(|sink| !can_be_named(sink)).map(|sink| sink.counts.waiting()).sum();
+    let kept_not = if snapshot.survives { unnamed.min(left) } else { left };
+    let (left, late) = (left - kept_not, late + kept_not);
     let before = EARLIER_DROPS.map(|reason| (DROP_REASONS[reason as usize], dropped(reason)));
     if left + late + before.iter().map(|(_, count)| count).sum::<u64>() == 0 {
         return;
@@ -33,8 +35,25 @@ pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     };
     // If writing to stderr fails, the error cannot be reported anywhere else.
     REPORTED.call_once(|| {
-        let _ = writeln!(std::io::stderr(), "logspool: {}", unwritten(left, late, &before, timeout, &kept));
+        let text = unwritten(left, late, &before, timeout, &kept);
+        let _ = writeln!(std::io::stderr(), "logspool: {text}{}", full_devices(&snapshot.sinks));
     });
+}
+
+/// Whether a later process can open what the sink writes to. A pipe, a terminal and a device that the program has opened
+/// have no name.
+fn can_be_named(sink: &SinkSnapshot) -> bool {
+    !matches!(sinks::place(&sink.definition), Place::Descriptor(_)) || sink.definition.lasting.is_some()
+}
+
+/// Names the sinks whose device is full.
+fn full_devices(sinks: &[SinkSnapshot]) -> String {
+    let is_full = |sink: &&SinkSnapshot| {
+        let full = [libc::ENOSPC, libc::EDQUOT].map(|number| std::io::Error::from_raw_os_error(number).to_string());
+        sink.counts.waiting() > 0 && full.iter().any(|error| sink.error.contains(error))
+    };
+    let names: Vec<_> = sinks.iter().filter(is_full).map(|sink| &*sink.definition.name).collect();
+    if names.is_empty() { String::new() } else { format!(" (the device is full: {})", names.join(", ")) }
 }
 
 /// Reasons for drops before the end. A destination that is gone is not among them: a reader that stops to read, as

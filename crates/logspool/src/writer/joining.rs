@@ -22,6 +22,13 @@ pub enum Departure {
     Last,
 }
 
+/// Whether a member writes to the file, or has the path, of `definition`.
+fn is_at(entry: &MemberEntry, definition: &SinkDefinition, place: Option<SinkPlace>) -> bool {
+    let destination = sinks::place(definition);
+    place.is_some() && entry.state.place() == place
+        || destination.path().is_some() && sinks::place(&entry.definition) == destination
+}
+
 impl Outlet {
     /// Index of the member with this id.
     pub fn member(&self, id: u32) -> Option<u8> {
@@ -68,13 +75,13 @@ impl Outlet {
             && traits.may_be_member()
             && traits.is_borrowed == self.traits.is_borrowed
             && sinks::is_borrowed(definition) == self.is_lent;
-        let destination = sinks::place(definition);
-        let is_same = |entry: &MemberEntry| {
-            entry.users > 0
-                && (place.is_some() && entry.state.place() == place
-                    || destination.path().is_some() && sinks::place(&entry.definition) == destination)
-        };
+        let is_same = |entry: &MemberEntry| entry.users > 0 && is_at(entry, definition, place);
         is_of_kind && self.members.lock().iter().flatten().any(is_same)
+    }
+
+    /// Whether the sink is closing, and its writer still writes to the file of `definition`.
+    pub fn is_leaving(&self, definition: &SinkDefinition, place: Option<SinkPlace>) -> bool {
+        self.is_closing() && self.members.lock().iter().flatten().any(|entry| is_at(entry, definition, place))
     }
 
     /// Adds a member, after [`Outlet::add_user`].
@@ -136,6 +143,12 @@ impl Outlet {
         {
             sink.follow_members();
         }
+    }
+
+    /// Whether records may still name a closed member.
+    pub fn has_leaving_members(&self) -> bool {
+        let flushed = self.flushed_ticket.observe();
+        self.members.lock().iter().flatten().any(|entry| entry.closing.is_some_and(|ticket| ticket > flushed))
     }
 
     /// Removes a closed member whose id no record names any more, and returns the id. The first member is never
