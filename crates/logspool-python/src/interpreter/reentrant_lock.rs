@@ -94,16 +94,24 @@ fn known(lock: Object<'_, '_>) -> Option<*mut LockWords> {
     is_known.then(|| lock.as_ptr().cast())
 }
 
-/// Compares the struct of a new lock with what its methods do, and uses it from then on if they agree.
+/// Compares the struct of a new lock with what its methods do, and uses it from then on if they agree. Returns why not,
+/// or an empty text.
 ///
 /// # Errors
 ///
 /// A method of the lock raised.
-pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    const DIFFERS: &str = "the words of this build's RLock are not those of its release";
+    if cfg!(Py_GIL_DISABLED) {
+        return Ok("without a GIL, only the methods of an RLock may change it");
+    }
+    if cfg!(Py_3_14) {
+        return Ok("CPython 3.14 and later have a lock of another kind in an RLock");
+    }
     // SAFETY: a live type.
     let size = unsafe { (*object::class_of(lock.as_borrowed())).tp_basicsize };
-    if cfg!(Py_GIL_DISABLED) || cfg!(Py_3_14) || (size as usize) < size_of::<LockWords>() {
-        return Ok(());
+    if (size as usize) < size_of::<LockWords>() {
+        return Ok(DIFFERS);
     }
     let words = lock.as_ptr().cast::<AtomicUsize>();
     let read = || {
@@ -121,6 +129,8 @@ pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
     lock.call_method0("release")?;
     if agrees && read() == free {
         CLASS.store(object::class_of(lock.as_borrowed()), Relaxed);
+        Ok("")
+    } else {
+        Ok(DIFFERS)
     }
-    Ok(())
 }
