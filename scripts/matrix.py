@@ -15,7 +15,10 @@ from run_pytest import run_pytest
 MARK = "every_interpreter"
 
 #: Folders in which most tests can differ from interpreter to interpreter. `make test PYTHON=...` runs the others, too.
-FOLDERS = [f"tests/python/{name}" for name in ("stdlib", "endings", "formatting", "pool", "releases", "surprises", "tracebacks")]
+FOLDERS = [
+    f"tests/python/{name}"
+    for name in ("stdlib", "endings", "formatting", "pool", "releases", "surprises", "tracebacks")
+]
 #: Folders in which some tests can.
 PARTLY = ["tests/e2e", "tests/python/surface", "tests/python/thread_handler"]
 
