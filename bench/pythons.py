@@ -137,6 +137,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--pythons", default="3.12 3.13t 3.14 3.15", help="versions; those not at hand are left out")
     parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/pythons")
+    parser.add_argument("--built", action="store_true", help="take the extensions that are built")
     parser.add_argument("--note", default="", help="a sentence for the head of the summary")
     options = parser.parse_args()
     if options.rounds < 1:
@@ -148,8 +149,11 @@ def main() -> int:
         if interpreter is None:
             terminal.note(f"Python {tag} is not at hand")
             continue
-        with environment.locked(f"venv-{interpreter.tag}-bench"):
-            pythons[interpreter.tag] = environment.Environment(interpreter, "bench").ensure().build_extension().python
+        prepared = environment.Environment(interpreter, "bench")
+        if not options.built:
+            with environment.locked(f"venv-{interpreter.tag}-bench"):
+                prepared.ensure().build_extension()
+        pythons[interpreter.tag] = prepared.python
         versions.append(interpreter.version)
     if not pythons:
         parser.error("none of the interpreters is at hand")

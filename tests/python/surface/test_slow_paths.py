@@ -15,9 +15,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 LATER_THAN_3_13 = sys.version_info >= (3, 14)
-SLOW_HERE = (["dicts"] if FREE_THREADED and LATER_THAN_3_13 else []) + (
-    ["locks"] if FREE_THREADED or LATER_THAN_3_13 else []
-)
+SLOW_HERE = (["dicts"] if FREE_THREADED and LATER_THAN_3_13 else []) + (["locks"] if FREE_THREADED else [])
 
 LOGGING = """\
 import json, logging, logging.handlers, sys
