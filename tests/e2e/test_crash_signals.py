@@ -17,9 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 ROUNDS = 100 if fixtures.faults_full() else 10
 #: The moments of the crashes are random. An interpreter changes how a crash begins, which the first rounds show.
-_ROUNDS = [
-    pytest.param(number, marks=pytest.mark.one_interpreter if number >= 2 else ()) for number in range(ROUNDS)
-]
+_ROUNDS = [pytest.param(number, marks=pytest.mark.one_interpreter if number >= 2 else ()) for number in range(ROUNDS)]
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
 SECONDS = 30
 #: How long a crash waits for its records at most.

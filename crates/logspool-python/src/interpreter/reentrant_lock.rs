@@ -46,23 +46,15 @@ mod kind {
 
     impl LockWords {
         /// Takes the lock if it is free.
-        ///
-        /// # Safety
-        ///
-        /// The words are those of a live lock, and the thread is attached.
-        pub unsafe fn take(&mut self) -> bool {
-            // SAFETY: the lock lives as long as its words. It does not wait.
+        pub fn take(&mut self) -> bool {
+            // SAFETY: these words are only in a live lock, and the caller is attached. The call does not wait.
             self.count == 0 && unsafe { PyThread_acquire_lock(self.lock, 0) } == 1
         }
 
-        /// Gives the lock back.
-        ///
-        /// # Safety
-        ///
-        /// As for `take`, and the thread has the lock.
-        pub unsafe fn give_back(&mut self) {
+        /// Gives the lock back, which its owner has acquired once.
+        pub fn give_back(&mut self) {
             self.count = 0;
-            // SAFETY: the thread has the lock.
+            // SAFETY: as in `take`. The only caller has compared the owner with its thread.
             unsafe { PyThread_release_lock(self.lock) };
         }
     }
@@ -76,7 +68,7 @@ mod kind {
 
     /// The C struct of `_thread.RLock`.
     #[repr(C)]
-    pub struct LockWords {
+    pub struct MutexWords {
         head: PyObject,
         mutex: PyMutex,
         pub owner: c_ulonglong,
@@ -92,15 +84,11 @@ mod kind {
         (free == 0).then_some(1)
     }
 
-    impl LockWords {
+    impl MutexWords {
         /// Takes the lock if it is free.
-        ///
-        /// # Safety
-        ///
-        /// The words are those of a live lock, and the thread is attached.
-        pub unsafe fn take(&mut self) -> bool {
-            // SAFETY: the mutex lives as long as its words. Only attached threads lock it, so it is still free when it
-            // is locked, and the call does not wait.
+        pub fn take(&mut self) -> bool {
+            // SAFETY: these words are only in a live lock, and the caller is attached. Only attached threads lock the
+            // mutex, so it is still free when it is locked, and the call does not wait.
             unsafe {
                 let is_free = PyMutex_IsLocked(&raw mut self.mutex) == 0;
                 if is_free {
@@ -110,19 +98,19 @@ mod kind {
             }
         }
 
-        /// Gives the lock back.
-        ///
-        /// # Safety
-        ///
-        /// As for `take`, and the thread has the lock.
-        pub unsafe fn give_back(&mut self) {
-            // SAFETY: the thread has the mutex.
+        /// Gives the lock back, which its owner has acquired once.
+        pub fn give_back(&mut self) {
+            // SAFETY: as in `take`. The only caller has compared the owner with its thread.
             unsafe { PyMutex_Unlock(&raw mut self.mutex) };
         }
     }
 }
 
-use kind::{LockWords, ONCE};
+#[cfg(not(Py_3_14))]
+use kind::LockWords;
+#[cfg(Py_3_14)]
+use kind::MutexWords as LockWords;
+use kind::ONCE;
 
 /// The class of the locks whose struct is known; null if it is not.
 ///
