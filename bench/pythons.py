@@ -92,7 +92,9 @@ Figures = dict[str, dict[str, dict[str, float]]]
 def measure(python: str, side: str) -> dict[str, float]:
     """Run the worker in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="logspool-bench-") as folder:
-        command = [python, "-c", WORKER, side]
+        # Not by `-c`: from 3.13 on its lines are sources of interactive code, and Python makes their tracebacks.
+        (Path(folder) / "worker.py").write_text(WORKER, encoding="utf-8")
+        command = [python, "worker.py", side]
         done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_SECONDS, cwd=folder)
     if done.returncode:
         raise SystemExit(f"{python}, {side}: {done.stderr.strip()}")
