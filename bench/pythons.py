@@ -117,7 +117,7 @@ def run(pythons: dict[str, str], rounds: int) -> Figures:
 
 def table(found: Figures) -> tuple[list[str], list[str]]:
     """Return the table in Markdown, and the goals that are missed."""
-    heads = [f"{title} (stock) | / {BASE}" for title in TITLES.values()]
+    heads = [f"{title}{'' if row == 'start' else ' (stock)'} | / {BASE}" for row, title in TITLES.items()]
     lines = [f"| CPython | {' | '.join(heads)} |", "|---" + "|--:" * 2 * len(TITLES) + "|"]
     missed = []
     for tag, sides in found.items():
