@@ -73,6 +73,7 @@ bench: check-tools ## Compare with other loggers, and with stock logging as peop
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/exceptions_beside_loop.py || code=$$?; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/reconfiguration.py || code=$$?; \
 	$(PYTHON) bench/prepare.py --python "$(BENCH_PYTHON)" -- bench/rules.py || code=$$?; \
+	$(PYTHON) bench/pythons.py || code=$$?; \
 	exit $$code
 
 bench-quick: check-tools ## The same with few records, to see that it runs; judges no times

@@ -1,9 +1,11 @@
 """Build and test the package on the other interpreters at hand; see interpreters.py for which those are.
 
 The one that runs this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
-The folders below run on each of them, and everywhere else the tests marked `every_interpreter`.
+The folders of `suite/folders.py` run on each of them, less their tests marked `one_interpreter`. Everywhere else, the
+tests marked `every_interpreter` do.
 """
 
+import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -12,10 +14,14 @@ import interpreters
 import terminal
 from run_pytest import run_pytest
 
+sys.path.insert(0, str(environment.ROOT / "tests" / "python"))
+
+from suite.folders import EVERY_INTERPRETER
+
 MARK = "every_interpreter"
 
-#: Folders in which most tests can differ from interpreter to interpreter. `make test PYTHON=...` runs the others, too.
-FOLDERS = [f"tests/python/{name}" for name in ("stdlib", "endings", "formatting", "pool", "surprises", "tracebacks")]
+#: Folders in which most tests can differ: `suite/fixtures.py` marks all of their tests.
+FOLDERS = [f"tests/python/{name}" for name in EVERY_INTERPRETER]
 #: Folders in which some tests can.
 PARTLY = ["tests/e2e", "tests/python/surface", "tests/python/thread_handler"]
 
@@ -56,10 +62,9 @@ def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int
     try:
         prepared.result()
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
-        code = run_pytest(interpreter, FOLDERS, "matrix", libraries=False, profile="matrix")
-        if code == 0:
-            marked = [*_marked_files(), "-m", MARK]
-            code = run_pytest(interpreter, marked, "matrix-marked", libraries=False, profile="matrix")
+        # One run: starting the workers and collecting the tests takes them seconds each.
+        chosen = [*FOLDERS, *_marked_files(), "-m", f"{MARK} and not one_interpreter"]
+        code = run_pytest(interpreter, chosen, "matrix", libraries=False, profile="matrix")
     except SystemExit as end:
         code = int(end.code or 1)
     return code

@@ -504,8 +504,8 @@ _STYLES = {
 
 def describe_formatter(formatter: Any) -> Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
-    if sys.flags.bytes_warning:
-        return _logging_globals.BYTES_WARNING
+    if reason := _logging_globals.only_python():
+        return reason
     base = _formatter_class(type(formatter))
     if isinstance(base, str):
         return base

@@ -29,6 +29,7 @@ _ADVICE = (
     ("is no logging.Formatter", _FORMATTER),
     ("its format has defaults", _FORMATTER),
     ("makes the access lines", _GUNICORN),
+    ("newer than this release knows", "a newer release of logspool"),
     ("is not known to this release of logspool", _FORMATTER),
     ("cannot be described", _FORMATTER),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _advice, _configuration, _keeper, _messages, _native, _options, _stats
+from logspool import _advice, _configuration, _interpreter, _keeper, _messages, _native, _options, _stats
 
 # `typing` is slow to import; type checkers recognise this name by its spelling.
 TYPE_CHECKING = False
@@ -48,7 +48,13 @@ def main(arguments: Sequence[str]) -> int:
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (fix: name the queue folder)")
     named = bool(arguments) or _is_named()
-    found = [*_machine(folder, named), *_missing_calls(forks=True), *_leftovers(folder), *_sidecars(folder)]
+    found = [
+        *_machine(folder, named),
+        *_missing_calls(forks=True),
+        *_python(),
+        *_leftovers(folder),
+        *_sidecars(folder),
+    ]
     _show(found, sys.stdout)
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
@@ -56,6 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     if of_memory := _keepers(_keeper.IN_MEMORY):
         print(f"{_messages.coloured('keepers of queues in memory', 'bold', sys.stdout)}: {of_memory}")
     print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {_keepers(folder) or 'none'}")
+    for name, reason in _interpreter.slow_paths().items():
+        print(f"{_messages.coloured('slow on this Python', 'bold', sys.stdout)}: {name}: {reason}")
     return 1 if found else 0
 
 
@@ -86,6 +94,7 @@ def findings() -> list[Finding]:
     return [
         *_machine(folder, _is_named()),
         *_missing_calls(),
+        *_python(),
         *_leftovers(folder),
         *_sidecars(folder),
         *_memory(),
@@ -126,6 +135,12 @@ def _machine(folder: str, named: bool) -> Iterator[Finding]:
 def _missing_calls(*, forks: bool = False) -> Iterator[Finding]:
     for call in _native.missing_calls(forks=forks):
         yield Finding(call["name"], f"is refused here ({os.strerror(call['errno'])}): {call['weaker']}", call["fix"])
+
+
+def _python() -> Iterator[Finding]:
+    _interpreter.choose()
+    if reason := _interpreter.obstacle():
+        yield Finding(f"Python {sys.version.split()[0]}", reason, "a newer release of logspool, or an older Python")
 
 
 def _obstacle(folder: str, named: bool) -> Finding | None:

@@ -6,7 +6,6 @@ Pipeline stage: *capture* (see ARCHITECTURE.md).
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from typing import Any
 
@@ -33,8 +32,7 @@ _REPLACED = ("format", "format_time", "format_message", "get_message")
 
 def connect() -> None:
     """Give native code the stock functions; None in place of one that is patched."""
-    # See `_logging_globals.BYTES_WARNING`.
-    is_native = not sys.flags.bytes_warning
+    is_native = not _logging_globals.only_python()
     functions: dict[str, Any] = {
         role: cls.__dict__[name] if is_native and _stock_classes.is_stock(cls, name) else None
         for role, (cls, name) in _FUNCTIONS.items()

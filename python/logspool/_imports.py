@@ -30,8 +30,24 @@ def part(name: str) -> ModuleType:
     """Return the module `logspool.name`, imported if it was not."""
     full_name = f"logspool.{name}"
     with _lock:
-        __import__(full_name)
+        try:
+            __import__(full_name)
+        except ModuleNotFoundError as error:
+            if error.name == "logspool._native":
+                raise ImportError(_not_built(), name=error.name) from None
+            raise
     return sys.modules[full_name]
+
+
+def _not_built() -> str:
+    """Return why there is no native module, as a program of another build of CPython sees it."""
+    import sysconfig
+
+    build = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
+    return (
+        f"logspool._native was not built for this Python ({build}): "
+        "install logspool with this Python (pip install --no-binary logspool logspool builds it)"
+    )
 
 
 def all_later_parts() -> None:

@@ -23,6 +23,7 @@ from logspool import (
     _endings,
     _formatting,
     _install_options,
+    _interpreter,
     _keeper,
     _logging_globals,
     _native,
@@ -197,8 +198,7 @@ def _install(options: dict[str, Any]) -> None:
     connect()
     _start_keeper(options)
     _native.configure(options)
-    # See `_logging_globals.BYTES_WARNING`.
-    left = ("LogRecord", "Formatter") if sys.flags.bytes_warning else ()
+    left = ("LogRecord", "Formatter") if _logging_globals.only_python() else ()
     natives = {
         (getattr(logging, owner), name): _stock_classes.native_method(getattr(logging, owner), owner, name)
         for owner, name in _native.native_methods()
@@ -358,8 +358,8 @@ def connect() -> None:
     if _connected:
         return
     _native.claim()
-    checks = [_native.frame_self_check(), _native.frame_self_check()]
-    _native.use_direct_frames(all(checks) and _native.frame_self_check())
+    _interpreter.choose()
+    _interpreter.report()
     _native.connect(
         describe=_adopt.describe,
         describe_format=_adopt.describe_format,

@@ -14,7 +14,7 @@ import time
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
-from logspool import _native
+from logspool import _interpreter, _native
 from logspool._stock_classes import changed_method, stock_function
 
 
@@ -50,7 +50,7 @@ _active = threading._active  # type: ignore[attr-defined]
 
 #: Why only Python makes texts below `python -b`: whether a `str()` of bytes warns or raises, and the line that the
 #: warning names, depend on the code that makes the text.
-BYTES_WARNING = "the interpreter's option -b is on"
+_BYTES_WARNING = "the interpreter's option -b is on"
 
 #: Names in `logging` that a stock call reads.
 LOGGING_NAMES = (
@@ -179,10 +179,15 @@ def _factory_reason() -> str:
     return ""
 
 
+def only_python() -> str:
+    """Return why only Python may make the texts of records in this process, or an empty string."""
+    return _BYTES_WARNING if sys.flags.bytes_warning else _interpreter.obstacle()
+
+
 def _record_reason() -> str:
     """Return why native code neither initialises a LogRecord nor reads one, or an empty string."""
-    if sys.flags.bytes_warning:
-        return BYTES_WARNING
+    if reason := only_python():
+        return reason
     if type(logging._levelToName) is not dict:
         return "logging._levelToName is no plain dict"
     changed = changed_method(logging.LogRecord, logging.LogRecord, RECORD_CALLED)
@@ -206,7 +211,7 @@ def _nanoseconds(seconds: float) -> int:
 
 
 def _arithmetic() -> str:
-    """Return which of the three methods of CPython 3.10 to 3.14 computes `LogRecord.msecs`."""
+    """Return which of the three methods of CPython 3.10 to 3.15 computes `LogRecord.msecs`."""
     global _arithmetic_found
     if _arithmetic_found is None:
         code = stock_function(logging.LogRecord, "__init__").__code__

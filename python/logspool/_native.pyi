@@ -43,10 +43,12 @@ __all__ = [
     "check_options",
     "check_sink",
     "claim",
+    "class_self_check",
     "class_state",
     "configure",
     "connect",
     "counter_names",
+    "dict_self_check",
     "dict_word",
     "drain",
     "end",
@@ -67,6 +69,7 @@ __all__ = [
     "json_object",
     "keep",
     "keep_memory",
+    "lock_self_check",
     "metrics_text",
     "missing_calls",
     "native_method",
@@ -123,7 +126,10 @@ __version__: str
 # The table of the C functions, for extensions in C and C++: a capsule `logspool._native._C_API`.
 _C_API: object
 
-def frame_self_check() -> bool: ...
+def frame_self_check() -> str: ...
+def dict_self_check() -> str: ...
+def lock_self_check(lock: Any = None, /) -> str: ...
+def class_self_check(class_: type) -> str: ...
 def go_on() -> None: ...
 def use_direct_frames(allowed: bool) -> None: ...
 def object_words(object: Any) -> list[int]: ...

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from logspool import _advice, _native
+from logspool import _advice, _interpreter, _native
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,9 @@ class Stats:
         rules: records that the rules of `install()` have changed ("rewritten": secrets replaced or control characters
             escaped) or left out ("sampled", "repeated", "over_rate"), and calls of the `..._once` functions that logged
             nothing ("once"). A record that is left out is not offered, so no other counter has it.
+        slow_paths: why native code does something slowly on this interpreter, by what it does: "frames" (finds the
+            caller of a call), "dicts" (sees that a module or a handler has changed), "classes" (the same for classes),
+            "locks" (takes a handler's lock), "lines" (makes the texts of records).
     """
 
     installed: bool
@@ -231,6 +234,7 @@ class Stats:
     deferred: DeferredStats = DeferredStats()
     exceptions: Mapping[str, int] = field(default_factory=dict)
     rules: Mapping[str, int] = field(default_factory=dict)
+    slow_paths: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
@@ -259,6 +263,7 @@ class Stats:
             rows.append("exceptions: {native} texts by native code, {python} by Python".format(**self.exceptions))
         if any(self.rules.values()):
             rows.append(f"rules: {', '.join(f'{number} {what}' for what, number in self.rules.items() if number)}")
+        rows += [f"slow on this Python: {name}: {reason}" for name, reason in self.slow_paths.items()]
         if self.recovered:
             rows.append(f"recovered: {self.recovered} records of dead processes")
         return "\n".join(rows)
@@ -370,6 +375,7 @@ def stats() -> Stats:
         deferred=DeferredStats() if deferring is None else DeferredStats(*deferring.counts()),
         exceptions=dict(zip(("native", "python"), _native.exception_texts())),
         rules=_native.rule_counts(),
+        slow_paths=_interpreter.slow_paths(),
     )
 
 

@@ -17,7 +17,7 @@ import sys
 import traceback
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 
-from logspool import _native
+from logspool import _interpreter, _native
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -59,8 +59,8 @@ _VALUES: tuple[Any, ...] = (str, int, tuple, type(None), GetSetDescriptorType, M
 
 def is_stock() -> bool:
     """Return whether the functions that make the text of an exception are those of the standard library."""
-    # The rules by which native code puts the texts together were compared with these versions.
-    if sys.version_info >= (3, 16):
+    # The rules by which native code puts the texts together were compared with the known releases only.
+    if _interpreter.obstacle():
         return False
     for module, names in _CALLED.items():
         if not all(_is_own(vars(module)[name], module) for name in names if name in vars(module)):

@@ -95,7 +95,10 @@ print(json.dumps([dict(ends), found.offered(), found.refused(), found.dropped(),
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("mode", SECONDS)
+# What an interpreter changes is the same in each mode.
+@pytest.mark.parametrize(
+    "mode", [pytest.param(mode, marks=() if mode == "process" else pytest.mark.one_interpreter) for mode in SECONDS]
+)
 def test_signals_collections_and_threads_that_log_never_hang_and_are_all_accounted(
     run_program, queue_dir, record_property, mode
 ):

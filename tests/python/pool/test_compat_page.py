@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.one_interpreter]
 
 compat = pytest.importorskip("logspool.pool.compat")
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.one_interpreter]
 
 pytest.importorskip("logspool.pool")
 

@@ -488,7 +488,7 @@ log.info("after it")
     assert (first["message"], first["exception"], first["shop"]) == ("the *** is out", "ZeroDivisionError", "north")
     assert second["message"] == "after it"
     assert b"--- Logging error ---" in outcome.expect_success().err
-    assert b"%d format" in outcome.err
+    assert b"TypeError: " in outcome.err and b"a real number" in outcome.err
 
 
 def test_a_service_on_tcp_gets_the_same(run_program):

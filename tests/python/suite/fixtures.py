@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from suite import dispositions, package, programs, queue_folder
+from suite.folders import EVERY_INTERPRETER
 
 # Ten times what the slowest test needs on a busy machine of two cores.
 TEST_DEADLINE_SECONDS = 300
@@ -23,6 +24,8 @@ def configure(config: pytest.Config) -> None:
 def modify_items(items: list[pytest.Item]) -> None:
     """Give each test a deadline and skip what this run cannot show; from `pytest_collection_modifyitems`."""
     for item in items:
+        if item.path.parent.name in EVERY_INTERPRETER and item.path.parent.parent.name == "python":
+            item.add_marker(pytest.mark.every_interpreter)
         if item.get_closest_marker("timeout") is None and not item.config.getoption("timeout", None):
             item.add_marker(pytest.mark.timeout(TEST_DEADLINE_SECONDS))
         if item.get_closest_marker("real") and not package.has_a_queue():

@@ -4,14 +4,50 @@
 //! `tests/python`). From 3.14 on it has no number. There its public dict watchers report each change before it is made,
 //! and the numbers are kept here. Free-threaded builds from 3.14 on get no number: another thread could read the number
 //! between the notice and the change.
+//!
+//! No dict has a number before [`self_check`] has seen that numbers follow the changes of a dict.
 
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::interpreter::object::Owned;
+
+/// True once [`self_check`] has found numbers. This atomic is outside the crate's `queue` module: it is set once, when
+/// logspool is connected.
+static HAS_NUMBERS: AtomicBool = AtomicBool::new(false);
+
+/// Checks whether the number of a new dict follows its changes, and uses numbers from then on if it does. Returns why
+/// not, or an empty text.
+///
+/// # Errors
+///
+/// There is not enough memory.
+pub fn self_check(py: Python<'_>) -> PyResult<&'static str> {
+    let dict = PyDict::new(py);
+    let Some(number) = kind::place(&dict).map(ChangeNumber) else { return Ok(kind::WITHOUT) };
+    let follows = changes_with_each_step(&dict, number)?;
+    HAS_NUMBERS.store(follows, Relaxed);
+    Ok(if follows { "" } else { "the numbers of this build do not follow the changes" })
+}
+
+fn changes_with_each_step(dict: &Bound<'_, PyDict>, number: ChangeNumber) -> PyResult<bool> {
+    let mut before = number.now();
+    let mut changes = || {
+        let now = number.now();
+        std::mem::replace(&mut before, now) != now
+    };
+    dict.set_item("name", 1)?;
+    let added = changes();
+    dict.set_item("name", 2)?;
+    let replaced = changes();
+    let read = dict.get_item("name")?.is_some() && changes();
+    dict.del_item("name")?;
+    let removed = changes();
+    Ok(added && replaced && !read && removed)
+}
 
 /// Where the number of a dict's last change is. It is valid as long as the dict lives.
 #[derive(Clone, Copy)]
@@ -25,7 +61,7 @@ unsafe impl Sync for ChangeNumber {}
 impl ChangeNumber {
     /// The number of a dict. `None` if this interpreter does not report its changes.
     pub fn of(dict: &Bound<'_, PyDict>) -> Option<Self> {
-        kind::place(dict).map(Self)
+        if HAS_NUMBERS.load(Relaxed) { kind::place(dict).map(Self) } else { None }
     }
 
     /// The address of the number.
@@ -75,6 +111,9 @@ mod kind {
     use super::{AtomicU64, Bound, NonNull, PyDict};
     use crate::interpreter::dict;
 
+    /// Why a dict has no number.
+    pub const WITHOUT: &str = "a dict has no number";
+
     /// The number that CPython keeps in the dict.
     pub fn place(dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
         NonNull::new(dict::version_place(dict))
@@ -84,6 +123,9 @@ mod kind {
 #[cfg(all(Py_3_14, Py_GIL_DISABLED))]
 mod kind {
     use super::{AtomicU64, Bound, NonNull, PyDict};
+
+    /// Why a dict has no number.
+    pub const WITHOUT: &str = "CPython 3.14 and later without a GIL have no number that another thread can read safely";
 
     pub fn place(_dict: &Bound<'_, PyDict>) -> Option<NonNull<AtomicU64>> {
         None
@@ -109,6 +151,9 @@ mod kind {
         fn PyDict_AddWatcher(watcher: Watcher) -> c_int;
         fn PyDict_Watch(watcher: c_int, dict: *mut PyObject) -> c_int;
     }
+
+    /// Why a dict has no number.
+    pub const WITHOUT: &str = "CPython gives no dict watcher: other packages use all eight";
 
     /// `PyDict_EVENT_DEALLOCATED`
     const DEALLOCATED: c_int = 5;

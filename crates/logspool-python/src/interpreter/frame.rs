@@ -195,30 +195,33 @@ struct Frame310 {
     f_lasti: std::ffi::c_int,
 }
 
-/// Compares the private layout with the public functions. Python code calls this at import, several times and from
-/// different lines.
-pub fn self_check(py: Python<'_>) -> bool {
+/// Compares the private layout with the public functions. Returns why it may not be used, or an empty text. Python code
+/// calls this at import, several times and from different lines.
+///
+/// CPython 3.10 needs no private layout.
+pub fn self_check(py: Python<'_>) -> &'static str {
     #[cfg(Py_3_11)]
     {
+        const DIFFERS: &str = "the frames of this build are not where those of its release are";
         if !frame_layout::is_known() {
-            return false;
+            return "this release does not publish where its frames are, or in an unknown way";
         }
-        let Some(public) = public(py) else { return false };
+        let Some(public) = public(py) else { return DIFFERS };
         // SAFETY: every read is of memory that exists in each version, because the structs are larger than the largest
         // offset. A wrong layout yields wrong numbers, which the comparison detects.
-        let Some(direct) = (unsafe { direct(py) }) else { return false };
+        let Some(direct) = (unsafe { direct(py) }) else { return DIFFERS };
         if direct.code != public.code {
-            return false;
+            return DIFFERS;
         }
         // `key` is the address of an instruction inside the code object; the public number counts bytes from the first
         // instruction. Their difference is the offset of the bytecode, which is the same for all code objects.
         let offset = direct.key - (-1 - public.key);
-        (16..=512).contains(&offset)
+        if (16..=512).contains(&offset) { "" } else { DIFFERS }
     }
     #[cfg(not(Py_3_11))]
     {
         let _ = py;
-        false
+        ""
     }
 }
 

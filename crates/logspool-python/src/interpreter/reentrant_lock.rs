@@ -1,13 +1,13 @@
 //! Acquires and releases a `threading.RLock` without calling its methods.
 //!
-//! The method `acquire` parses its arguments, which costs ten times what the lock costs. Before CPython 3.14 the C
-//! struct of the lock has three words: the lock, its owner, and how often the owner has acquired it. At install the
-//! words are compared with what the methods do ([`self_check`]). If they differ, and if another thread has the lock, the
-//! methods are called.
+//! The method `acquire` parses its arguments, which costs ten times what the lock costs. The C struct of the lock has
+//! three words: the lock, its owner, and how often the owner has acquired it. From CPython 3.14 on the lock is a
+//! `PyMutex`, and the last word counts the acquisitions after the first one. At install the words are compared with what
+//! the methods do ([`self_check`]). If they differ, and if another thread has the lock, the methods are called.
 
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
-use pyo3::ffi::{self, PyObject};
+use pyo3::ffi;
 use pyo3::prelude::*;
 
 use crate::interpreter::leaving;
@@ -15,19 +15,102 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, SavedError};
 use crate::interpreter::thread;
 
-unsafe extern "C" {
-    fn PyThread_acquire_lock(lock: *mut std::ffi::c_void, wait: std::ffi::c_int) -> std::ffi::c_int;
-    fn PyThread_release_lock(lock: *mut std::ffi::c_void);
+#[cfg(not(Py_3_14))]
+mod kind {
+    use std::ffi::{c_int, c_ulong, c_void};
+
+    use pyo3::ffi::PyObject;
+
+    unsafe extern "C" {
+        fn PyThread_acquire_lock(lock: *mut c_void, wait: c_int) -> c_int;
+        fn PyThread_release_lock(lock: *mut c_void);
+    }
+
+    /// The C struct of `_thread.RLock`.
+    #[repr(C)]
+    pub struct LockWords {
+        head: PyObject,
+        lock: *mut c_void,
+        pub owner: c_ulong,
+        pub count: c_ulong,
+    }
+
+    /// The number in `count` of a lock that was acquired once.
+    pub const ONCE: c_ulong = 1;
+
+    /// The first word of a lock that was acquired, from the word that it has when it is free. `None` if no free lock has
+    /// such a word.
+    pub fn taken_word(free: usize) -> Option<usize> {
+        (free != 0).then_some(free)
+    }
+
+    impl LockWords {
+        /// Takes the lock if it is free.
+        pub fn take(&mut self) -> bool {
+            // SAFETY: these words are only in a live lock, and the caller is attached. The call does not wait.
+            self.count == 0 && unsafe { PyThread_acquire_lock(self.lock, 0) } == 1
+        }
+
+        /// Gives the lock back, which its owner has acquired once.
+        pub fn give_back(&mut self) {
+            self.count = 0;
+            // SAFETY: as in `take`. The only caller has compared the owner with its thread.
+            unsafe { PyThread_release_lock(self.lock) };
+        }
+    }
 }
 
-/// The C struct of `_thread.RLock`.
-#[repr(C)]
-struct LockWords {
-    head: PyObject,
-    lock: *mut std::ffi::c_void,
-    owner: std::ffi::c_ulong,
-    count: std::ffi::c_ulong,
+#[cfg(Py_3_14)]
+mod kind {
+    use std::ffi::c_ulonglong;
+
+    use pyo3::ffi::{PyMutex, PyMutex_IsLocked, PyMutex_Lock, PyMutex_Unlock, PyObject};
+
+    /// The C struct of `_thread.RLock`.
+    #[repr(C)]
+    pub struct MutexWords {
+        head: PyObject,
+        mutex: PyMutex,
+        pub owner: c_ulonglong,
+        pub count: usize,
+    }
+
+    /// The number in `count` of a lock that was acquired once.
+    pub const ONCE: usize = 0;
+
+    /// The first word of a lock that was acquired, from the word that it has when it is free. `None` if no free lock has
+    /// such a word.
+    pub fn taken_word(free: usize) -> Option<usize> {
+        (free == 0).then_some(1)
+    }
+
+    impl MutexWords {
+        /// Takes the lock if it is free.
+        pub fn take(&mut self) -> bool {
+            // SAFETY: these words are only in a live lock, and the caller is attached. Only attached threads lock the
+            // mutex, so it is still free when it is locked, and the call does not wait.
+            unsafe {
+                let is_free = PyMutex_IsLocked(&raw mut self.mutex) == 0;
+                if is_free {
+                    PyMutex_Lock(&raw mut self.mutex);
+                }
+                is_free
+            }
+        }
+
+        /// Gives the lock back, which its owner has acquired once.
+        pub fn give_back(&mut self) {
+            // SAFETY: as in `take`. The only caller has compared the owner with its thread.
+            unsafe { PyMutex_Unlock(&raw mut self.mutex) };
+        }
+    }
 }
+
+#[cfg(not(Py_3_14))]
+use kind::LockWords;
+#[cfg(Py_3_14)]
+use kind::MutexWords as LockWords;
+use kind::ONCE;
 
 /// The class of the locks whose struct is known; null if it is not.
 ///
@@ -40,9 +123,9 @@ pub fn acquire(lock: Object<'_, '_>) -> Option<()> {
     if let Some(words) = known(lock) {
         // SAFETY: the struct of a live lock, which only attached threads change.
         unsafe {
-            if (*words).count == 0 && PyThread_acquire_lock((*words).lock, 0) == 1 {
+            if (*words).take() {
                 (*words).owner = thread::ident();
-                (*words).count = 1;
+                (*words).count = ONCE;
                 return Some(());
             }
         }
@@ -72,10 +155,9 @@ pub fn release(lock: Object<'_, '_>) {
     if let Some(words) = known(lock) {
         // SAFETY: as in `acquire`.
         unsafe {
-            if (*words).count == 1 && (*words).owner == thread::ident() {
-                (*words).count = 0;
+            if (*words).count == ONCE && (*words).owner == thread::ident() {
                 (*words).owner = 0;
-                PyThread_release_lock((*words).lock);
+                (*words).give_back();
                 return;
             }
         }
@@ -94,26 +176,33 @@ fn known(lock: Object<'_, '_>) -> Option<*mut LockWords> {
     is_known.then(|| lock.as_ptr().cast())
 }
 
-/// Compares the struct of a new lock with what its methods do, and uses it from then on if they agree.
+/// Compares the struct of a new lock with what its methods do, and uses it from then on if they agree. Returns why not,
+/// or an empty text.
 ///
 /// # Errors
 ///
 /// A method of the lock raised.
-pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
+pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    const DIFFERS: &str = "the words of this build's RLock are not those of its release";
+    if cfg!(Py_GIL_DISABLED) {
+        return Ok("without a GIL, only the methods of an RLock may change it");
+    }
     // SAFETY: a live type.
     let size = unsafe { (*object::class_of(lock.as_borrowed())).tp_basicsize };
-    if cfg!(Py_GIL_DISABLED) || cfg!(Py_3_14) || (size as usize) < size_of::<LockWords>() {
-        return Ok(());
+    if (size as usize) < size_of::<LockWords>() {
+        return Ok(DIFFERS);
     }
     let words = lock.as_ptr().cast::<AtomicUsize>();
     let read = || {
         // SAFETY: the struct is at least as large as `LockWords`.
         [2, 3, 4].map(|index| unsafe { (*words.add(index)).load(Relaxed) })
     };
-    let me = thread::ident() as usize;
+    let (me, once) = (thread::ident() as usize, ONCE as usize);
     let free = read();
-    let steps = [("acquire", [free[0], me, 1]), ("acquire", [free[0], me, 2]), ("release", [free[0], me, 1])];
-    let mut agrees = free[0] != 0 && free[1..] == [0, 0];
+    let found = kind::taken_word(free[0]);
+    let taken = found.unwrap_or_default();
+    let steps = [("acquire", [taken, me, once]), ("acquire", [taken, me, once + 1]), ("release", [taken, me, once])];
+    let mut agrees = found.is_some() && free[1..] == [0, 0];
     for (method, expected) in steps {
         lock.call_method0(method)?;
         agrees &= read() == expected;
@@ -121,6 +210,8 @@ pub fn self_check(lock: &Bound<'_, PyAny>) -> PyResult<()> {
     lock.call_method0("release")?;
     if agrees && read() == free {
         CLASS.store(object::class_of(lock.as_borrowed()), Relaxed);
+        Ok("")
+    } else {
+        Ok(DIFFERS)
     }
-    Ok(())
 }

@@ -12,11 +12,11 @@ use pyo3::types::{PyDict, PyFrozenSet, PyList, PyString, PyTuple, PyType};
 
 use crate::calls::format_time::TimeFunctions;
 use crate::calls::{self, adapter, context, formatting, keywords, message, methods, prepare, site};
-use crate::interpreter::change_number::{ChangeNumber, NumberedDict};
+use crate::interpreter::change_number::{self, ChangeNumber, NumberedDict};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
-use crate::plans::{adoption, sink_options, table, text_stream};
+use crate::plans::{adoption, class_version, sink_options, table, text_stream};
 
 /// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
 #[pyfunction]
@@ -77,7 +77,6 @@ pub fn connect(
         multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
         asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
     });
-    reentrant_lock::self_check(&py.import("_thread")?.call_method0("RLock")?)?;
     let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
     callbacks::set_callbacks(PlanningCallbacks {
         describe,
@@ -237,10 +236,35 @@ pub fn set_stream_offsets(pending_text: usize, write_end: usize) {
     text_stream::set_offsets(pending_text, write_end);
 }
 
-/// Check this interpreter's private frame layout against its public functions.
+/// Check this interpreter's private frame layout against its public functions. Return what is wrong, or an empty text.
 #[pyfunction]
-pub fn frame_self_check(py: Python<'_>) -> bool {
+pub fn frame_self_check(py: Python<'_>) -> &'static str {
     frame::self_check(py)
+}
+
+/// Check whether numbers follow the changes of dicts, and use them if they do. Return why not, or an empty text.
+#[pyfunction]
+pub fn dict_self_check(py: Python<'_>) -> PyResult<&'static str> {
+    change_number::self_check(py)
+}
+
+/// Check the words of a new `RLock` (or of `lock`), and use them if they are as expected. Return why not, or an empty
+/// text.
+#[pyfunction]
+#[pyo3(signature = (lock=None, /))]
+pub fn lock_self_check(py: Python<'_>, lock: Option<Bound<'_, PyAny>>) -> PyResult<&'static str> {
+    let lock = match lock {
+        Some(lock) => lock,
+        None => py.import("_thread")?.call_method0("RLock")?,
+    };
+    reentrant_lock::self_check(&lock)
+}
+
+/// Check whether the version tag of a class that no other code uses follows its changes. Return what is wrong, or an
+/// empty text.
+#[pyfunction]
+pub fn class_self_check(class: &Bound<'_, PyType>) -> PyResult<&'static str> {
+    class_version::self_check(class)
 }
 
 /// Set whether native code uses the private frame layout.

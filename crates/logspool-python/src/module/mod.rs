@@ -32,10 +32,10 @@ mod native {
     use super::capturing::{PyCapturedLines, set_standard_error};
     #[pymodule_export]
     use super::connecting::{
-        attribute_hook, birth_second, check_sink, connect, dict_word, forget_dead, frame_self_check, native_method,
-        native_methods, object_words, service_address, set_adapter_classes, set_catch_up, set_drain, set_follow,
-        set_own_classes, set_queue_prepare, set_stock_formatting, set_stream_offsets, set_thread_handler,
-        set_traceback, sink_table, use_direct_frames,
+        attribute_hook, birth_second, check_sink, class_self_check, connect, dict_self_check, dict_word, forget_dead,
+        frame_self_check, lock_self_check, native_method, native_methods, object_words, service_address,
+        set_adapter_classes, set_catch_up, set_drain, set_follow, set_own_classes, set_queue_prepare,
+        set_stock_formatting, set_stream_offsets, set_thread_handler, set_traceback, sink_table, use_direct_frames,
     };
     #[pymodule_export]
     use super::keeping::{keep, keep_memory, set_keeper_command};

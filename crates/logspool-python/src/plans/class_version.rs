@@ -63,6 +63,24 @@ impl ClassVersion {
     }
 }
 
+/// Checks whether the version tag of a class follows its changes. `class` is one that no other code uses. Returns what is
+/// wrong, or an empty text.
+///
+/// # Errors
+///
+/// There is not enough memory.
+pub fn self_check(class: &Bound<'_, PyType>) -> PyResult<&'static str> {
+    let before = ClassVersion::assigned(class);
+    let holds = before.holds();
+    class.setattr("changed", true)?;
+    let after = ClassVersion::assigned(class);
+    Ok(if holds && !before.holds() && after.tag != before.tag {
+        ""
+    } else {
+        "the version tags of this build do not follow the changes of a class"
+    })
+}
+
 /// The version tag of a class. The reference must be to a type.
 #[inline(always)]
 fn tag_of(class: &Owned) -> u32 {

@@ -1,0 +1,181 @@
+"""What calls cost on each interpreter at hand, beside stock logging on the same interpreter.
+
+`python bench/pythons.py [--rounds N] [--pythons "3.12 3.14"] [--out FOLDER]`. The interpreters take turns, each
+measurement is a process of its own, and a figure is the least of all rounds: processor time of the calling thread for
+a call, of the process for the import and `install()`. The exit code is 1 where a goal is missed.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+
+import environment
+import interpreters
+import machine
+import terminal
+
+STOCK, OWN = "stock", "logspool"
+
+#: The interpreter that the others are compared with, and the goals for a figure: at most so many times as much.
+BASE = "3.12"
+GOALS = {"info": 1.15, "exception": 1.3, "start": 1.1}
+#: The interpreters that have goals. Builds without a GIL pay for locks that the others do not have.
+JUDGED = ("3.14", "3.15")
+
+TITLES = {
+    "info": "`info`, three arguments, ns",
+    "exception": "`exception`, six frames, us",
+    "start": "import and `install()`, ms",
+}
+
+#: Runs on each interpreter: prints the figures of one process.
+WORKER = """
+import json, logging, os, sys, time
+own = sys.argv[1] == "logspool"
+before = time.process_time()
+if own:
+    import logspool
+    logspool.install()
+start = (time.process_time() - before) * 1e3
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+log = logging.getLogger("shop")
+settle = logspool.flush if own else lambda: None
+
+def fail(depth):
+    if depth:
+        fail(depth - 1)
+    raise ValueError("no such item")
+
+def info(calls):
+    began = time.thread_time_ns()
+    for number in range(calls):
+        log.info("order %d of %s costs %.2f", number, "customer", 2.5)
+    return (time.thread_time_ns() - began) / calls
+
+def exception(calls):
+    total = 0
+    for number in range(calls):
+        try:
+            fail(5)
+        except ValueError:
+            began = time.thread_time_ns()
+            log.exception("failed")
+            total += time.thread_time_ns() - began
+    return total / calls / 1e3
+
+def least(row, calls, turns):
+    found = []
+    for _ in range(turns):
+        found.append(row(calls))
+        settle()
+    return min(found)
+
+print(json.dumps({
+    "info": least(info, 2_000 if own else 500, 20),
+    "exception": least(exception, 100 if own else 20, 10),
+    "start": start,
+}))
+"""
+
+# Chosen: a hundred times what one process needs.
+PROCESS_SECONDS = 200.0
+
+#: For each interpreter and side, the least figure of each row.
+Figures = dict[str, dict[str, dict[str, float]]]
+
+
+def measure(python: str, side: str) -> dict[str, float]:
+    """Run the worker in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="logspool-bench-") as folder:
+        # Not by `-c`: from 3.13 on its lines are sources of interactive code, and Python makes their tracebacks.
+        (Path(folder) / "worker.py").write_text(WORKER, encoding="utf-8")
+        command = [python, "worker.py", side]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_SECONDS, cwd=folder)
+    if done.returncode:
+        raise SystemExit(f"{python}, {side}: {done.stderr.strip()}")
+    return dict(json.loads(done.stdout))
+
+
+def run(pythons: dict[str, str], rounds: int) -> Figures:
+    """Measure all interpreters in turn; return the least figures."""
+    found: Figures = {tag: {STOCK: {}, OWN: {}} for tag in pythons}
+    for number in range(rounds):
+        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
+        order = list(pythons) if number % 2 == 0 else list(reversed(pythons))
+        for tag in order:
+            for side in (STOCK, OWN):
+                least = found[tag][side]
+                for row, figure in measure(pythons[tag], side).items():
+                    least[row] = min(figure, least.get(row, figure))
+    return found
+
+
+def table(found: Figures) -> tuple[list[str], list[str]]:
+    """Return the table in Markdown, and the goals that are missed."""
+    heads = [f"{title}{'' if row == 'start' else ' (stock)'} | / {BASE}" for row, title in TITLES.items()]
+    lines = [f"| CPython | {' | '.join(heads)} |", "|---" + "|--:" * 2 * len(TITLES) + "|"]
+    missed = []
+    for tag, sides in found.items():
+        cells = []
+        for row in TITLES:
+            stock = f" ({sides[STOCK][row]:,.1f})" if row != "start" else ""
+            cells.append(f"{sides[OWN][row]:,.1f}{stock}")
+            ratio = sides[OWN][row] / found[BASE][OWN][row] if BASE in found else None
+            cells.append("" if ratio is None else f"{ratio:.2f}")
+            if ratio is not None and tag in JUDGED and ratio > GOALS[row]:
+                missed.append(f"{tag}: {TITLES[row]}: {ratio:.2f} of {BASE}, the goal is {GOALS[row]:g}")
+        lines.append(f"| {tag} | {' | '.join(cells)} |")
+    return lines, missed
+
+
+def main() -> int:
+    """Build, measure, show, keep, judge."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--pythons", default="3.12 3.13t 3.14 3.15", help="versions; those not at hand are left out")
+    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/pythons")
+    parser.add_argument("--built", action="store_true", help="take the extensions that are built")
+    parser.add_argument("--note", default="", help="a sentence for the head of the summary")
+    options = parser.parse_args()
+    if options.rounds < 1:
+        parser.error("--rounds has to be 1 or more")
+    pythons = {}
+    versions = []
+    for tag in options.pythons.split():
+        interpreter = interpreters.resolve(tag)
+        if interpreter is None:
+            terminal.note(f"Python {tag} is not at hand")
+            continue
+        prepared = environment.Environment(interpreter, "bench")
+        if not options.built:
+            with environment.locked(f"venv-{interpreter.tag}-bench"):
+                prepared.ensure().build_extension()
+        pythons[interpreter.tag] = prepared.python
+        versions.append(interpreter.version)
+    if not pythons:
+        parser.error("none of the interpreters is at hand")
+    found = run(pythons, options.rounds)
+    lines, missed = table(found)
+    print("\n".join(lines))
+    facts = machine.describe()
+    out = options.out or machine.ROOT / "bench/runs" / machine.folder_name(facts) / "pythons"
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "raw.json").write_text(json.dumps({"machine": facts, "least": found}, indent=1))
+    head = (
+        f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, CPython {', '.join(versions)}, "
+        f"commit {facts['commit']}, least of {options.rounds} rounds.{' ' + options.note if options.note else ''}"
+    )
+    (out / "summary.md").write_text("\n".join(["# What calls cost on each interpreter", "", head, "", *lines, ""]))
+    print(f"\nresults: {out}/summary.md, raw.json")
+    if missed:
+        print(f"missed: {'; '.join(missed)}", file=sys.stderr)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

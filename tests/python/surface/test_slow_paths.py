@@ -1,0 +1,164 @@
+"""`stats()` and `doctor` say which fast paths an interpreter has not, and calls there give the same lines."""
+
+import json
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from suite import programs
+
+pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
+
+FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+LATER_THAN_3_13 = sys.version_info >= (3, 14)
+SLOW_HERE = (["dicts"] if FREE_THREADED and LATER_THAN_3_13 else []) + (["locks"] if FREE_THREADED else [])
+
+LOGGING = """\
+import json, logging, logging.handlers, sys
+from suite import side
+
+side.install()
+layout = "%(levelname)s %(funcName)s:%(lineno)d %(message)s %(threadName)s"
+logging.basicConfig(filename="app.log", level=logging.DEBUG, format=layout)
+log = logging.getLogger("app")
+memory = logging.handlers.MemoryHandler(10, target=logging.root.handlers[0])
+log.addHandler(memory)
+
+def fail(depth):
+    if depth:
+        fail(depth - 1)
+    raise ValueError(f"at the end of {depth}")
+
+for turn in range(3):
+    log.info("%s has %d of %.2f", "cart", turn, 2.5)
+    log.warning("with fields", extra={"shop": turn})
+    log.log(logging.INFO, {"plain": turn}, stack_info=True)
+    try:
+        fail(3)
+    except ValueError:
+        log.exception("failed %d times", turn)
+logging.Logger.critical(log, "an own name for a level")
+logging.addLevelName(logging.INFO, "NOTE")
+log.info("now a note")
+logging.shutdown()
+"""
+
+TELL = """
+if side.INSTALLED:
+    import logspool
+    stats = logspool.stats()
+    print(json.dumps([dict(stats.slow_paths), str(stats), dict(stats.exceptions), dict(stats.paths)]))
+"""
+
+
+def _both_sides(run_program, before=""):
+    """Return what the installed side told and printed; the files of both sides are the same."""
+    lines = []
+    for side in programs.SIDES:
+        outcome, folder = run_program(before + LOGGING + TELL, side=side)
+        outcome.expect_success()
+        lines.append((folder / "app.log").read_text())
+
+    stock, installed = lines
+    assert stock.count("\n") > 50
+    assert stock == installed
+    return json.loads(outcome.out), outcome.err.decode()
+
+
+def test_slow_paths_of_this_interpreter_are_named_with_a_reason(run_program):
+    (slow, shown, _, _), err = _both_sides(run_program)
+
+    assert SLOW_HERE == sorted(slow)
+    assert all(reason and "\n" not in reason for reason in slow.values())
+    assert [f"slow on this Python: {name}: {slow[name]}" for name in slow] == [
+        line for line in shown.splitlines() if line.startswith("slow")
+    ]
+    assert "" == err
+
+
+def test_doctor_names_the_slow_paths(run_program):
+    outcome, _ = run_program("from logspool import _doctor\n_doctor.main([])")
+    lines = [line for line in outcome.out.decode().splitlines() if line.startswith("slow on this Python")]
+
+    assert SLOW_HERE == sorted(line.split(": ")[1] for line in lines)
+
+
+NEWER = """\
+from suite import side
+if side.INSTALLED:
+    from logspool import _interpreter
+    _interpreter.NEWEST_KNOWN = (3, 9)
+"""
+NEWER_TEXT = "Python {}.{} is newer than this release knows: calls are slower".format(*sys.version_info[:2])
+
+
+def test_a_newer_python_runs_on_the_safe_path_and_says_so_once(run_program):
+    (slow, _, exceptions, paths), err = _both_sides(run_program, NEWER)
+
+    assert {"frames", "lines", "locks"} <= slow.keys()
+    assert NEWER_TEXT == slow["lines"]
+    assert f"logspool: {NEWER_TEXT}\n" == err
+    assert 0 == paths["native"]
+    assert 0 == exceptions["native"]
+
+
+def test_doctor_advises_a_release_that_knows_the_python(run_program):
+    outcome, _ = run_program(f"{NEWER}import sys\nfrom logspool import _doctor\nsys.exit(_doctor.main([]))")
+
+    assert 1 == outcome.status
+    assert 1 == outcome.out.decode().count(f"found  {NEWER_TEXT}")
+    assert b"" == outcome.err
+
+
+@pytest.mark.skipif(not LATER_THAN_3_13 or FREE_THREADED, reason="only later releases with a GIL use dict watchers")
+def test_without_a_dict_watcher_left_the_lines_are_the_same(run_program):
+    take_all = """\
+import ctypes
+take = ctypes.PyDLL(None).PyDict_AddWatcher
+nothing = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(lambda *_: 0)
+try:
+    while True:
+        take(nothing)
+except RuntimeError:
+    pass
+"""
+    (slow, _, _, paths), _ = _both_sides(run_program, take_all)
+
+    assert "all eight" in slow["dicts"]
+    assert 0 == paths["stock"]
+
+
+def test_a_lock_with_other_words_is_not_used(run_program):
+    program = """\
+from logspool import _native
+class Other:
+    __slots__ = ("a", "b", "c", "d")
+    def acquire(self): pass
+    def release(self): pass
+print(_native.lock_self_check(Other()))
+print(_native.lock_self_check(object()))
+"""
+    outcome, _ = run_program(program)
+
+    assert all(outcome.expect_success().out.decode().splitlines())
+    assert 2 == len(outcome.out.splitlines())
+
+
+def test_a_build_without_its_native_module_is_told_how_to_get_it(run_program, tmp_path):
+    import logspool
+
+    package = tmp_path / "elsewhere" / "logspool"
+    package.mkdir(parents=True)
+    for file in Path(logspool.__file__).parent.glob("*.py"):
+        shutil.copy(file, package)
+    program = f"import sys\nsys.path.insert(0, {os.fspath(package.parent)!r})\nimport logspool\nlogspool.install()"
+    outcome, _ = run_program(program)
+
+    [last] = outcome.err.decode().splitlines()[-1:]
+    assert last.startswith("ImportError: logspool._native was not built for this Python (")
+    assert str(sysconfig.get_config_var("SOABI")) in last
+    assert "pip install --no-binary logspool logspool" in last
