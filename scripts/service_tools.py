@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -126,6 +127,21 @@ def rsyslogd() -> str:
     return program_of_debian("rsyslogd", "rsyslog")
 
 
+def busybox() -> str:
+    """Return the program of busybox."""
+    return program_of_debian("busybox", "busybox")
+
+
+def nginx() -> str:
+    """Return the program of nginx."""
+    return program_of_debian("nginx", "nginx-light")
+
+
+def haproxy() -> str:
+    """Return the program of haproxy."""
+    return program_of_debian("haproxy", "haproxy")
+
+
 def omrelp() -> Path:
     """Return the module of rsyslog that sends with RELP, which root on Debian installs with its package."""
     rsyslogd()
@@ -230,9 +246,18 @@ TOOLS: dict[str, Callable[[], object]] = {
 }
 
 
+#: What only `make test-senders` needs.
+MORE_TOOLS: dict[str, Callable[[], object]] = {
+    "programs in Java": java,
+    "busybox": busybox,
+    "nginx": nginx,
+    "haproxy": haproxy,
+}
+
+
 def main() -> None:
     """Make all of it ready, and say what cannot be had."""
-    for name, tool in TOOLS.items():
+    for name, tool in {**TOOLS, **(MORE_TOOLS if "--all" in sys.argv else {})}.items():
         try:
             tool()
         except Missing as missing:

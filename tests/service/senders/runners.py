@@ -8,11 +8,10 @@ from pathlib import Path
 
 import service_tools
 
+from . import daemons
 from .conftest import DEADLINE, PROGRAMS, run
+from .daemons import ZONE
 from .table import Sender
-
-#: A zone that is neither that of the service nor whole hours from it.
-ZONE = "Asia/Kolkata"
 
 
 @dataclass
@@ -41,12 +40,16 @@ class Place:
 
     def new_rows(self, count: int) -> "list[dict]":
         """Wait for so many more records; return them."""
+        rows = self.wait(count)
+        return [row for row in rows if repr(row) not in self.seen]
+
+    def wait(self, count: int) -> "list[dict]":
+        """Wait for so many more records; return all."""
         until = time.monotonic() + DEADLINE
         while True:
             rows = self.service.query("", "--limit", "10000")
-            new = [row for row in rows if repr(row) not in self.seen]
-            if len(new) >= count or time.monotonic() > until:
-                return new
+            if len(rows) >= len(self.seen) + count or time.monotonic() > until:
+                return rows
             time.sleep(0.02)
 
 
@@ -56,9 +59,9 @@ def find(sender: Sender) -> "Callable[[Place], None]":
     Raises:
         service_tools.Missing: Its program cannot be had.
     """
-    if sender.run is not None:
-        return sender.run
     name, suffix = os.path.splitext(sender.program)
+    if not suffix:
+        return getattr(daemons, name)
     survey = PROGRAMS / "survey"
     if suffix == ".py":
         command = [str(service_tools.python()), str(survey / sender.program)]

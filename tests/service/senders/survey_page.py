@@ -1,4 +1,8 @@
-"""The table of senders in docs/how-to/senders.md, made from the last recorded run: `python -m senders.survey_page`."""
+"""The table of senders in docs/how-to/senders.md, made from the last recorded run.
+
+`PYTHONPATH=tests/service:scripts python -m senders.survey_page` writes it; `LOGSPOOL_SENDERS=record` before the tests of
+`test_survey.py` records what arrives.
+"""
 
 import json
 from pathlib import Path
@@ -25,16 +29,17 @@ def table() -> str:
     outcomes = recorded()
     lines = [f"| sender | version | sent as | {' | '.join(ASPECTS)} |\n", "|---" * (3 + len(ASPECTS)) + "|\n"]
     reasons: dict[str, list[str]] = {}
-    total = wrong = 0
+    total = wrong = records = 0
     for sender in SENDERS:
         outcome = outcomes[sender.program]
         cells = [cell(aspect, sender, outcome) for aspect in ASPECTS]
         lines.append(f"| {sender.name} | {outcome['version']} | {sender.protocol} | {' | '.join(cells)} |\n")
         for what, reason in [*used(sender, outcome), *((f"no {name}", why) for name, why in sender.without.items())]:
             reasons.setdefault(f"{what}: {reason}", []).append(sender.name)
+        records += len(KINDS) - len(sender.without)
         total += 2 * (len(KINDS) - len(sender.without))
         wrong += sum(len(outcome["differing"].get(aspect, [])) for aspect in ("level", "time"))
-    counts = f"\nOf {total} levels and times of records, {total - wrong} arrive as they were sent.\n"
+    counts = f"\n{records} records: of their {total} levels and times, {total - wrong} arrived as they were sent.\n"
     lines += [counts, "What differs, and why:\n\n"]
     lines += [f"- {reason} ({', '.join(dict.fromkeys(names))})\n" for reason, names in reasons.items()]
     return "".join(lines)

@@ -16,7 +16,7 @@ import service_tools
 
 from . import kinds, runners
 from .kinds import ASPECTS, KINDS
-from .survey_page import RECORDED, recorded
+from .survey_page import PAGE, RECORDED, recorded, written
 from .table import SENDERS
 
 # The senders share a service, which counts what they sent.
@@ -75,3 +75,8 @@ def test_what_a_sender_sends_arrives_as_the_page_says(place, sender):
         # Another version is no other outcome.
         shown = recorded()[sender.program]
         assert {**shown, "version": ""} == {**outcome, "version": ""}
+
+
+def test_the_page_has_the_table_of_the_recorded_run():
+    text = PAGE.read_text()
+    assert written(text) == text, "write it: PYTHONPATH=tests/service:scripts python -m senders.survey_page"
