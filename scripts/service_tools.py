@@ -117,7 +117,8 @@ def _pinned(package: str) -> "str | None":
     npm = json.loads((SOURCES / "node" / "package.json").read_text())["dependencies"]
     required = re.search(rf"^\s+{re.escape(package)} v(\S+)$", (SOURCES / "go" / "go.mod").read_text(), re.MULTILINE)
     maven = re.search(
-        rf"<artifactId>{re.escape(package)}</artifactId>\s*<version>([^<]+)<", (SOURCES / "java" / "pom.xml").read_text()
+        rf"<artifactId>{re.escape(package)}</artifactId>\s*<version>([^<]+)<",
+        (SOURCES / "java" / "pom.xml").read_text(),
     )
     return npm.get(package) or next((found[1] for found in (required, maven) if found), None)
 

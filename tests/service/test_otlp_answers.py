@@ -121,7 +121,8 @@ def test_many_records_that_cannot_be_read_do_not_become_as_many_records(service)
 
 
 def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(service):
-    faulty = request_json({"body": {"stringValue": "number"}, "attributes": [{"key": "a", "value": {"doubleValue": 7}}]})
+    number = {"key": "a", "value": {"doubleValue": 7}}
+    faulty = request_json({"body": {"stringValue": "number"}, "attributes": [number]})
     records = [
         faulty.replace(b"7}", b"NaN}"),
         request_json({"body": {"stringValue": "tab"}}).replace(b"tab", b"a\ttab"),

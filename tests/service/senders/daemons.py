@@ -28,6 +28,7 @@ SEVERITIES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "
 NUMBERS = {"DEBUG": 7, "INFO": 6, "WARNING": 4, "ERROR": 3, "CRITICAL": 2}
 FACILITY = 16 << 3
 
+
 def logger(place) -> None:
     """logger(1) of util-linux: a message for each run, over TCP."""
     program = service_tools.logger()
@@ -53,9 +54,7 @@ def rsyslog(place) -> None:
     folder = place.folder / "rsyslog"
     folder.mkdir()
     now = datetime.datetime.now(zoneinfo.ZoneInfo(ZONE)).isoformat()
-    messages = [
-        f"<{FACILITY + NUMBERS[kind.level]}>1 {now} web-1 {LOGGER} - - - {kind.message}" for kind in KINDS
-    ]
+    messages = [f"<{FACILITY + NUMBERS[kind.level]}>1 {now} web-1 {LOGGER} - - - {kind.message}" for kind in KINDS]
     forwarding = Rsyslog(service_tools.rsyslogd(), folder, addressed(sample("rsyslog"), place.service))
     try:
         forwarding.send(messages)

@@ -1,7 +1,7 @@
 """The table of senders in docs/how-to/senders.md, made from the last recorded run.
 
-`PYTHONPATH=tests/service:scripts python -m senders.survey_page` writes it; `LOGSPOOL_SENDERS=record` before the tests of
-`test_survey.py` records what arrives.
+`LOGSPOOL_SENDERS=record` before the tests of `test_survey.py` records what arrives, and
+`PYTHONPATH=tests/service:scripts python -m senders.survey_page` writes the table.
 """
 
 import json

@@ -201,7 +201,8 @@ mod tests {
 
     #[test]
     fn the_indentation_of_a_message_is_kept() {
-        for header in ["<14>1 2023-11-14T22:13:20Z h a - - -", "<14>1 2023-11-14T22:13:20+05:30 h a 7 - [x@1 a=\"b\"]"] {
+        let headers = ["<14>1 2023-11-14T22:13:20Z h a - - -", "<14>1 2023-11-14T22:13:20+05:30 h a 7 - [x@1 a=\"b\"]"];
+        for header in headers {
             for text in ["    indented", "plain", " one", "a  b"] {
                 assert_eq!(text, json(format!("{header} {text}").as_bytes())["message"], "{header}");
             }
