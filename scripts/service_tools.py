@@ -138,11 +138,6 @@ def nginx() -> str:
     return program_of_debian("nginx", "nginx-light")
 
 
-def haproxy() -> str:
-    """Return the program of haproxy."""
-    return program_of_debian("haproxy", "haproxy")
-
-
 def omrelp() -> Path:
     """Return the module of rsyslog that sends with RELP, which root on Debian installs with its package."""
     rsyslogd()
@@ -252,7 +247,6 @@ MORE_TOOLS: dict[str, Callable[[], object]] = {
     "programs in Java": java,
     "busybox": busybox,
     "nginx": nginx,
-    "haproxy": haproxy,
 }
 
 

@@ -58,7 +58,7 @@ def rsyslog(place) -> None:
     forwarding = Rsyslog(service_tools.rsyslogd(), folder, addressed(sample("rsyslog"), place.service))
     try:
         forwarding.send(messages)
-        place.wait(len(KINDS))
+        place.new_rows(len(KINDS))
     finally:
         forwarding.stop()
 
@@ -109,21 +109,5 @@ def nginx(place) -> None:
         + f"server {{ listen 127.0.0.1:{port}; return 204; }}\n}}\n"
     )
     with running([service_tools.nginx(), "-c", str(folder / "nginx.conf"), "-p", str(folder)], port):
-        for kind in sent(NO_HEADERS):
-            ask(port, kind)
-
-
-def haproxy(place) -> None:
-    """haproxy: its log in datagrams to a socket of the system."""
-    folder, port = place.folder / "haproxy", ports.free_port()
-    folder.mkdir()
-    (folder / "haproxy.cfg").write_text(
-        "global\n tune.bufsize 65536\n"
-        "defaults\n mode http\n timeout client 9s\n timeout server 9s\n timeout connect 9s\n"
-        f"frontend all\n bind 127.0.0.1:{port}\n log {place.socket} len 60000 format rfc5424 local0\n"
-        " http-request capture req.hdr(X-Message) len 30000\n"
-        ' log-format "%[capture.req.hdr(0)]"\n http-request return status 204\n'
-    )
-    with running([service_tools.haproxy(), "-f", str(folder / "haproxy.cfg"), "-db"], port):
         for kind in sent(NO_HEADERS):
             ask(port, kind)

@@ -40,16 +40,12 @@ class Place:
 
     def new_rows(self, count: int) -> "list[dict]":
         """Wait for so many more records; return them."""
-        rows = self.wait(count)
-        return [row for row in rows if repr(row) not in self.seen]
-
-    def wait(self, count: int) -> "list[dict]":
-        """Wait for so many more records; return all."""
         until = time.monotonic() + DEADLINE
         while True:
             rows = self.service.query("", "--limit", "10000")
-            if len(rows) >= len(self.seen) + count or time.monotonic() > until:
-                return rows
+            new = [row for row in rows if repr(row) not in self.seen]
+            if len(new) >= count or time.monotonic() > until:
+                return new
             time.sleep(0.02)
 
 

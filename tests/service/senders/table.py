@@ -98,14 +98,12 @@ HEADER = {
 }
 NO_HEADERS = {"control": "a header of HTTP has no control characters", "lines": "a header of HTTP has no line ends"}
 NGINX = {**TEXTS, **HEADER, "message of long": "nginx cuts messages at 2 KiB"}
-HAPROXY = {**TEXTS, **HEADER}
 
 DAEMONS = [
     Sender("rsyslog", "rsyslog", "syslog over TCP", "rsyslog", TEXTS),
     Sender("logger (util-linux)", "logger", "syslog over TCP", "util-linux", TEXTS),
     Sender("logger (busybox)", "busybox", "syslog to `/dev/log`", "busybox", TEXTS),
     Sender("nginx's access log", "nginx", "syslog to a socket", "nginx", NGINX, NO_HEADERS),
-    Sender("haproxy", "haproxy", "syslog to a socket", "haproxy", HAPROXY, NO_HEADERS),
 ]
 
 SENDERS = [*PYTHON, *NODE, *GO, *JAVA, *DAEMONS]
