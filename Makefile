@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python test-native test-receivers native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -45,6 +45,10 @@ test-native: check-tools
 test-receivers: check-tools ## Test the sinks against real receivers: needs Go; builds them once
 	@$(PYTHON) scripts/receiver_tools.py
 	@LOGSPOOL_TOOLS=required $(PYTHON) scripts/run_pytest.py --label receivers -- tests/receivers $(PYTEST_OPTIONS)
+
+test-senders: check-tools ## Send from all senders of docs/how-to/senders.md: needs Node.js, Go, Java and Maven, and root on Debian
+	@$(PYTHON) scripts/service_tools.py --all
+	@LOGSPOOL_SENDERS=all LOGSPOOL_TOOLS=required $(PYTHON) scripts/run_pytest.py --label senders -- tests/service/senders/test_survey.py
 
 native: check-tools ## Fill target/native with headers and libraries for C and C++ (NATIVE="--target x86_64-unknown-linux-musl")
 	@$(PYTHON) scripts/native_package.py $(NATIVE)

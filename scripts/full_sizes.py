@@ -205,6 +205,13 @@ def receivers(_seed: int) -> Iterator[Command]:
     yield pytest(interpreters.running(), "receivers", "tests/receivers", LOGSPOOL_TOOLS="required")
 
 
+def senders(_seed: int) -> Iterator[Command]:
+    """All senders of the page against the service; a sender that arrives in another way than recorded fails."""
+    yield Command([sys.executable, str(ROOT / "scripts" / "service_tools.py"), "--all"])
+    variables = {"LOGSPOOL_SENDERS": "all", "LOGSPOOL_TOOLS": "required"}
+    yield pytest(interpreters.running(), "senders", "tests/service/senders/test_survey.py", **variables)
+
+
 def sanitize(_seed: int) -> Iterator[Command]:
     """Run the tests of the core under the sanitizers."""
     yield Command(["make", "--no-print-directory", "sanitize"])
@@ -227,6 +234,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "sanitize": sanitize,
     "service": service,
     "receivers": receivers,
+    "senders": senders,
     "fuzz": fuzz,
     "properties": properties,
     "suite": suite,

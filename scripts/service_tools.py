@@ -7,9 +7,12 @@ LOGSPOOL_TOOLS=required, as in CI, they fail.
 """
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -64,9 +67,75 @@ def docker() -> Path:
     return folder / "docker"
 
 
+def go() -> Path:
+    """Return the folder with the programs in Go that send for the survey."""
+    program = _program("go")
+    sources, folder = SOURCES / "go", FOLDER / "go"
+    with environment.locked("senders-go"):
+        if _is_new(folder, sources):
+            terminal.note("building tests/service/senders/go into build/senders")
+            _run([program, "build", "-o", f"{folder}/", "./..."], sources, "go")
+            _stamp(folder, sources)
+    return folder
+
+
+def java() -> Path:
+    """Return the folder with the programs in Java that send for the survey, and the libraries that they need."""
+    compiler, maven = _program("javac"), _program("mvn")
+    sources, folder = SOURCES / "java", FOLDER / "java"
+    with environment.locked("senders-java"):
+        if _is_new(folder, sources):
+            terminal.note("building tests/service/senders/java into build/senders")
+            options = ["-q", "-B", "-f", str(sources / "pom.xml"), f"-DoutputDirectory={folder / 'lib'}"]
+            _run([maven, *options, "dependency:copy-dependencies"], folder, "mvn")
+            files = [str(path) for path in sorted(sources.glob("*.java"))]
+            _run([compiler, "-cp", f"{folder / 'lib'}/*", "-d", str(folder / "classes"), *files], folder, "javac")
+            for path in sources.glob("*.xml"):
+                shutil.copy(path, folder / "classes")
+            _stamp(folder, sources)
+    return folder
+
+
+def version_of(package: str) -> str:
+    """Return the version of a package of the survey, from the files that name it, or from its own program."""
+    if found := _pinned(package):
+        return found
+    asked = {"Python": [str(python()), "--version"], "Go": [_program("go"), "version"]}
+    command = asked.get(package) or ["dpkg-query", "-W", "-f", "${Version}", package]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Missing(f"{package} has no version here")
+    return re.search(r"\d[\w.]*\d", done.stdout.partition(":")[2] or done.stdout)[0]
+
+
+def _pinned(package: str) -> "str | None":
+    """Return the version that the project asks for, where it is one of a language's packages."""
+    for requirement in environment.read_requirements(environment.REQUIREMENTS / "senders.txt"):
+        name, _, version = requirement.partition("==")
+        if name == package:
+            return version
+    npm = json.loads((SOURCES / "node" / "package.json").read_text())["dependencies"]
+    required = re.search(rf"^\s+{re.escape(package)} v(\S+)$", (SOURCES / "go" / "go.mod").read_text(), re.MULTILINE)
+    maven = re.search(
+        rf"<artifactId>{re.escape(package)}</artifactId>\s*<version>([^<]+)<",
+        (SOURCES / "java" / "pom.xml").read_text(),
+    )
+    return npm.get(package) or next((found[1] for found in (required, maven) if found), None)
+
+
 def rsyslogd() -> str:
     """Return the program of rsyslog."""
     return program_of_debian("rsyslogd", "rsyslog")
+
+
+def busybox() -> str:
+    """Return the program of busybox."""
+    return program_of_debian("busybox", "busybox")
+
+
+def nginx() -> str:
+    """Return the program of nginx."""
+    return program_of_debian("nginx", "nginx-light")
 
 
 def omrelp() -> Path:
@@ -145,8 +214,8 @@ def _run(command: list[str], folder: Path, name: str) -> None:
 
 def _digest(sources: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for path in sources.iterdir() if path.is_file()):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(path for path in sources.rglob("*") if path.is_file()):
+        digest.update(str(path.relative_to(sources)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -164,6 +233,7 @@ TOOLS: dict[str, Callable[[], object]] = {
     "Python packages": python,
     "Node.js": node,
     "Docker's client": docker,
+    "programs in Go": go,
     "rsyslog": rsyslogd,
     "omrelp": omrelp,
     "logger": logger,
@@ -172,9 +242,17 @@ TOOLS: dict[str, Callable[[], object]] = {
 }
 
 
+#: What only `make test-senders` needs.
+MORE_TOOLS: dict[str, Callable[[], object]] = {
+    "programs in Java": java,
+    "busybox": busybox,
+    "nginx": nginx,
+}
+
+
 def main() -> None:
     """Make all of it ready, and say what cannot be had."""
-    for name, tool in TOOLS.items():
+    for name, tool in {**TOOLS, **(MORE_TOOLS if "--all" in sys.argv else {})}.items():
         try:
             tool()
         except Missing as missing:

@@ -120,6 +120,48 @@ def test_many_records_that_cannot_be_read_do_not_become_as_many_records(service)
     assert 10 == service.count("logger=logspool.undecoded")
 
 
+def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(service):
+    number = {"key": "a", "value": {"doubleValue": 7}}
+    faulty = request_json({"body": {"stringValue": "number"}, "attributes": [number]})
+    records = [
+        faulty.replace(b"7}", b"NaN}"),
+        request_json({"body": {"stringValue": "tab"}}).replace(b"tab", b"a\ttab"),
+        request_json({"body": {"stringValue": "latin"}}, 7).replace(b"latin", b"caf\xe9"),
+        b"\xef\xbb\xbf" + request_json({"body": {"stringValue": "mark"}}),
+    ]
+    answers = [export(service, body, JSON) for body in records]
+
+    assert [200] * 4 == [status for status, *_ in answers]
+    assert ["1"] == [
+        partial["rejectedLogRecords"] for *_, body in answers if (partial := json.loads(body).get("partialSuccess"))
+    ]
+    rows = service.query("not logger=logspool.undecoded")
+    assert ["a\ttab", "caf\ufffd", "mark", "number"] == sorted(row["message"] for row in rows)
+    assert ["nan"] == [row["fields"]["a"] for row in rows if row["message"] == "number"]
+    # A double of OTLP has this value as text. What cannot be mended is refused, with the place in what was sent.
+    status, _, body = export(service, b'{"resourceLogs":[NaN,{]}', JSON)
+    assert 400 == status and "column 18" in json.loads(body)["message"]
+
+
+@pytest.mark.parametrize("kind", [PROTOBUF, JSON])
+def test_a_short_body_whose_records_would_take_too_much_memory_is_refused_whole(service, kind):
+    # Each record has the fields of the resource: together more than 64 MiB.
+    large, count = "x" * 9_000, 8_000
+    if kind == PROTOBUF:
+        pair = field(1, b"a") + field(2, field(1, large.encode()))
+        body = field(1, field(1, field(1, pair)) + field(2, field(2, said("m")) * count))
+    else:
+        resource = {"attributes": [{"key": "a", "value": {"stringValue": large}}]}
+        scopes = [{"logRecords": [{"body": {"stringValue": "m"}}] * count}]
+        body = json.dumps({"resourceLogs": [{"resource": resource, "scopeLogs": scopes}]}).encode()
+
+    status, headers, answer = export(service, gzip.compress(body), kind, **{"Content-Encoding": "gzip"})
+
+    assert 413 == status
+    assert "send fewer at once" in status_of(headers, answer)[1]
+    assert [] == service.query()
+
+
 @pytest.mark.parametrize("kind", [PROTOBUF, JSON])
 def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind):
     config = BASE + '[access]\ntoken_sha256 = ["2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"]\n'

@@ -246,12 +246,13 @@ impl<'a> Draft<'a> {
     /// Moves the fields that are parts for this sender.
     fn apply(&mut self, shape: &'static Shape) {
         for (name, value) in std::mem::take(&mut self.record.fields) {
-            let unused = match (shape.part(&name), value) {
-                (Some(part), value) => self.put(part, &name, value),
-                (None, Value::Map(pairs)) if shape.has_parts_inside(&name) => {
-                    self.search(name.clone(), pairs, MAX_DEPTH)
-                }
-                (None, value) => Some(value),
+            let rest = match value {
+                Value::Map(pairs) if shape.has_parts_inside(&name) => self.search(name.clone(), pairs, MAX_DEPTH),
+                value => Some(value),
+            };
+            let unused = match (shape.part(&name), rest) {
+                (Some(part), Some(value)) => self.put(part, &name, value),
+                (_, rest) => rest,
             };
             self.record.fields.extend(unused.map(|value| (name, value)));
         }

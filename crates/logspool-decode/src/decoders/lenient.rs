@@ -12,7 +12,7 @@
 const WORDS: &[&[u8]] = &[b"nan", b"infinity", b"inf"];
 
 /// Rewrites a JSON text. Other faults stay as they are, and the text is refused by the strict parser.
-pub(super) fn rewritten(bytes: &[u8]) -> Vec<u8> {
+pub fn rewritten(bytes: &[u8]) -> Vec<u8> {
     let text = String::from_utf8_lossy(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
     let bytes = text.as_bytes();
     let mut to = Vec::with_capacity(bytes.len() + bytes.len() / 8 + 16);

@@ -40,6 +40,8 @@ pub(super) const FACILITY: u32 = 1 << 18;
 pub(super) const SEVERITY_CODE: u32 = 1 << 19;
 pub(super) const GOOGLE: u32 = 1 << 20;
 pub(super) const SEVERITY: u32 = 1 << 21;
+pub(super) const LOGSTASH: u32 = 1 << 22;
+pub(super) const EXTRA: u32 = 1 << 23;
 
 /// A key that says something about the sender.
 #[derive(Debug)]
@@ -87,6 +89,8 @@ pub const MARKS: &[Mark] = &[
     Mark { key: "severity_code", fits: |value| matches!(value, Value::Int(_)), bit: SEVERITY_CODE },
     Mark { key: "logging.googleapis.com/sourceLocation", fits: |_| true, bit: GOOGLE },
     Mark { key: "logging.googleapis.com/labels", fits: |_| true, bit: GOOGLE },
+    Mark { key: "@version", fits: |_| true, bit: LOGSTASH },
+    Mark { key: "extra", fits: |value| matches!(value, Value::Map(_)), bit: EXTRA },
     // A number below 8 can only be a severity of syslog.
     Mark { key: "severity", fits: |value| matches!(value, Value::Int(0..=7)), bit: SEVERITY },
 ];

@@ -12,7 +12,7 @@ pub mod inflate;
 pub mod journal;
 pub mod json_line;
 pub mod json_list;
-mod lenient;
+pub mod lenient;
 pub mod levels;
 pub mod log_record;
 pub mod loki;

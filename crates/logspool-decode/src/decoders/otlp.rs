@@ -63,7 +63,9 @@ pub struct UnreadableRecord<'a> {
 pub enum OtlpError {
     /// The body is not protobuf, or not this message.
     Protobuf(&'static str),
-    /// The body is not JSON, or not this message.
+    /// The body is not JSON. No record was read.
+    NotJson(serde_json::Error),
+    /// The JSON is not this message.
     Json(serde_json::Error),
     /// The body has other values in place of this one.
     Unknown(&'static str),
@@ -77,7 +79,7 @@ impl fmt::Display for OtlpError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Protobuf(problem) => write!(to, "the body is not protobuf with log records: {problem}"),
-            Self::Json(error) => write!(to, "the body is not JSON with log records: {error}"),
+            Self::NotJson(error) | Self::Json(error) => write!(to, "the body is not JSON with log records: {error}"),
             Self::Unknown(wanted) => write!(to, "the body has no log records of OTLP: {wanted} expected"),
             Self::TooMany => to.write_str("a log record or its resource has too many values"),
             Self::TooLarge => to.write_str(

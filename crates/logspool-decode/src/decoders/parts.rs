@@ -75,7 +75,6 @@ const NAMES: &[(&str, Part)] = &[
     ("@timestamp", Part::Time),
     ("ts", Part::Time),
     ("created", Part::Time),
-    ("asctime", Part::Time),
     ("instant", Part::Time),
     ("timeMillis", Part::Time),
     ("level", Part::Level),
@@ -227,6 +226,8 @@ pub const WEAK: &[(&str, Part)] = &[
     // Docker, and collectors that read files.
     ("log", Part::OutputLine),
     ("_msg", Part::MessageText),
+    // Python's formatted time has no zone; other times of a record have one.
+    ("asctime", Part::Time),
     ("date", Part::Time),
     ("datetime", Part::Time),
     ("_time", Part::Time),

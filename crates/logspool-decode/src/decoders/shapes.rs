@@ -4,8 +4,8 @@
 
 use super::levels::Scale;
 use super::marks::{
-    CATEGORY, CHANNEL, CLEF_TEXT, CLEF_TIME, FACILITY, GOOGLE, HOSTNAME, LEVEL_NAME, MSG, Marks, PID, RECORD, SEVERITY,
-    SEVERITY_CODE, SHORT_C, SHORT_S, SHORT_T, START_TIME, TEXT, TIME_MS, TIME_NS, UPPER_MESSAGE, V,
+    CATEGORY, CHANNEL, CLEF_TEXT, CLEF_TIME, EXTRA, FACILITY, GOOGLE, HOSTNAME, LEVEL_NAME, LOGSTASH, MSG, Marks, PID,
+    RECORD, SEVERITY, SEVERITY_CODE, SHORT_C, SHORT_S, SHORT_T, START_TIME, TEXT, TIME_MS, TIME_NS, UPPER_MESSAGE, V,
 };
 use super::parts::Part;
 #[cfg(test)]
@@ -82,6 +82,15 @@ const SHAPES: &[Shape] = &[
             ("record.file.name", Part::Repeated), ("record.module", Part::Repeated),
             ("record.level.icon", Part::Repeated), ("record.level.name", Part::Repeated),
             ("record.elapsed", Part::Repeated),
+        ],
+    },
+    // Of Python.
+    Shape {
+        name: "python-logstash-async", marks: Marks(LOGSTASH | EXTRA), scale: Some(Scale::Python), level: 0,
+        keys: &[
+            ("extra", Part::Fields), ("extra.logger_name", Part::Logger), ("extra.path", Part::File),
+            ("extra.line", Part::Line), ("extra.func_name", Part::Function), ("extra.thread_name", Part::ThreadName),
+            ("extra.process_name", Part::ProcessName), ("extra.stack_trace", Part::Exception),
         ],
     },
     Shape {

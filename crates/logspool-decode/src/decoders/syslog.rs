@@ -69,13 +69,13 @@ fn read_text(text: &str, arrived: DateTime<FixedOffset>) -> Result<Record<'_>, M
 fn read_any<'a>(record: &mut Record<'a>, text: &'a str, rest: &'a str, arrived: DateTime<FixedOffset>) {
     let with_version = rest.strip_prefix("1 ");
     if let Some(message) = with_version.and_then(|_| parsed(text)) {
-        return take(record, message);
+        return take(record, text, message);
     }
     if let Some((time, after)) = with_version.and_then(|rest| times::newer(rest, arrived)) {
         let regular = format!("<14>1 {}{after}", time.to_rfc3339_opts(SecondsFormat::Nanos, true));
         if let Some(message) = parsed(&regular) {
             let mut owned = Record { level: record.level, ..Record::default() };
-            take(&mut owned, message);
+            take(&mut owned, &regular, message);
             *record = owned.into_owned();
             return;
         }
@@ -105,11 +105,11 @@ fn take_regular<'a>(record: &mut Record<'a>, found: Rfc5424Message<'a>) {
     record.fields.extend(found.msgid.map(|id| (Cow::Borrowed("msgid"), Value::text(id))));
 }
 
-fn take<'a>(record: &mut Record<'a>, parsed: Message<&'a str>) {
+fn take<'a>(record: &mut Record<'a>, text: &'a str, parsed: Message<&'a str>) {
     record.time_ns = parsed.timestamp.and_then(|time| time.timestamp_nanos_opt());
     record.host = parsed.hostname.map(Cow::Borrowed);
     record.logger = parsed.appname.map_or(Cow::Borrowed(""), Cow::Borrowed);
-    set_message(record, parsed.msg);
+    set_message(record, indented(text, parsed.msg));
     set_process(record, parsed.procid);
     record.fields.extend(parsed.msgid.map(|id| (Cow::Borrowed("msgid"), Value::text(id))));
     for element in &parsed.structured_data {
@@ -127,6 +127,18 @@ fn take_older<'a>(record: &mut Record<'a>, message: &rfc3164::LegacyMessage<'a>)
         Some((_, Ok(id))) => record.process = Some(id),
         Some((name, Err(_))) => record.process_name = Some(Cow::Borrowed(name)),
         None => {}
+    }
+}
+
+/// The message with its indentation. The parser drops all spaces before a message, but only the first one separates it.
+fn indented<'a>(text: &'a str, message: &'a str) -> &'a str {
+    let at = message.as_ptr().addr().wrapping_sub(text.as_ptr().addr());
+    match (text.get(..at), text.get(at..at.saturating_add(message.len()))) {
+        (Some(header), Some(found)) if found == message => {
+            let spaces = header.len() - header.trim_end_matches(' ').len();
+            &text[at - spaces.saturating_sub(1)..at + message.len()]
+        }
+        _ => message,
     }
 }
 
@@ -185,6 +197,17 @@ mod tests {
             // Near the turn of the year, a date in December belongs to the year before the arrival.
             json(b"<36>Dec 31 00:00:00 web1 sshd[42]: Failed password\n")
         );
+    }
+
+    #[test]
+    fn the_indentation_of_a_message_is_kept() {
+        let headers = ["<14>1 2023-11-14T22:13:20Z h a - - -", "<14>1 2023-11-14T22:13:20+05:30 h a 7 - [x@1 a=\"b\"]"];
+        for header in headers {
+            for text in ["    indented", "plain", " one", "a  b"] {
+                assert_eq!(text, json(format!("{header} {text}").as_bytes())["message"], "{header}");
+            }
+            assert_eq!("", json(format!("{header} ").as_bytes())["message"]);
+        }
     }
 
     #[test]

@@ -21,6 +21,7 @@ use super::guard::content_type;
 use super::ingest::{self, DecodePermit, wrong_type};
 use super::paths;
 use crate::batch::Batch;
+use crate::decoders::lenient;
 use crate::decoders::otlp::{self, Encoding, RejectedRecords, UnreadableRecord};
 use crate::peer::Peer;
 use crate::protocols::http::HTTP;
@@ -65,7 +66,7 @@ pub(super) fn read(
     let mut reader = FrameReader::new(&HTTP, peer, &context.intake.metrics);
     reader.count_frame();
     let (mut taken, mut rejected) = (0_u64, RejectedRecords::default());
-    let each = |record: Result<Record<'_>, UnreadableRecord<'_>>| match record {
+    let mut each = |record: Result<Record<'_>, UnreadableRecord<'_>>| match record {
         Ok(record) => {
             taken += 1;
             reader.push(&record);
@@ -81,9 +82,18 @@ pub(super) fn read(
             }
         }
     };
+    let limits = otlp::OtlpLimits::default();
     let read = match encoding {
-        Encoding::Protobuf => otlp::read_protobuf(body, &otlp::OtlpLimits::default(), each),
-        Encoding::Json => otlp::read_json(body, &otlp::OtlpLimits::default(), each),
+        Encoding::Protobuf => otlp::read_protobuf(body, &limits, each),
+        Encoding::Json => match otlp::read_json(body, &limits, &mut each) {
+            // The whole body is checked before its first record, so no record is read twice.
+            Err(otlp::OtlpError::NotJson(error)) => {
+                let again = otlp::read_json(&lenient::rewritten(body), &limits, &mut each);
+                // The position in the body as it was sent is of more use.
+                again.map_err(|_| otlp::OtlpError::NotJson(error))
+            }
+            read => read,
+        },
     };
     read.map_err(|error| {
         let is_too_large = matches!(error, otlp::OtlpError::TooLarge);

@@ -28,7 +28,7 @@ pub fn read<'a>(
     mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
-    let raw: &'a RawValue = serde_json::from_slice(body).map_err(OtlpError::Json)?;
+    let raw: &'a RawValue = serde_json::from_slice(body).map_err(OtlpError::NotJson)?;
     let request: Request<'a> = parse(raw)?;
     for part in known_list(request.resource_logs, raw, &["resourceLogs", "resource_logs"])? {
         let resource_logs: ResourceLogs<'a> = parse(part)?;

@@ -313,3 +313,23 @@ fn numbers_beyond_64_bits_and_faulty_json_keep_their_values() {
         json!({"fields": {"a": "NaN", "b": "-Infinity", "c": "1e400", "d": "\u{FFFD}"}}),
     );
 }
+
+#[test]
+fn loggers_of_python_with_two_times_or_with_extra_fields() {
+    check(
+        "python-json-logger",
+        r#"{"asctime":"2026-09-21 19:43:20,125","timestamp":"2026-09-21T14:13:20.125+00:00","name":"app","message":"m"}"#,
+        0,
+        "m",
+        json!({"time_ns": TIME, "logger": "app", "fields": {"asctime": "2026-09-21 19:43:20,125"}}),
+    );
+    check(
+        "python-logstash-async",
+        r#"{"@timestamp":"2026-09-21T14:13:20.125Z","@version":"1","level":"ERROR","message":"m","pid":7,"extra":
+            {"order":7,"line":3,"logger_name":"app","path":"a.py","func_name":"f","stack_trace":"Traceback"}}"#,
+        40,
+        "m",
+        json!({"time_ns": TIME, "logger": "app", "process": 7, "file": "a.py", "line": 3, "function": "f",
+            "exception": "Traceback", "fields": {"@version": "1", "order": 7}}),
+    );
+}

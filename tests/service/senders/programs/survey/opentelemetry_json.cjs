@@ -1,0 +1,5 @@
+// OpenTelemetry: JSON over HTTP.
+const { OTLPLogExporter } = require("@opentelemetry/exporter-logs-otlp-http");
+const common = require("./common.cjs");
+
+require("./opentelemetry.cjs").send(new OTLPLogExporter({ url: `${common.url}/v1/logs` }));

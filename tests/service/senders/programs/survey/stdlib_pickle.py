@@ -1,0 +1,7 @@
+"""The standard library's SocketHandler: pickles over TCP."""
+
+import logging.handlers
+
+import common
+
+common.log_all(logging.handlers.SocketHandler(common.HOST, common.TCP))
