@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
         text.as_ref().map(read).transpose()
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
-    let limit = arguments.limit.or(expression.stage.is_none().then_some(DEFAULT_ROWS));
+    let limit = arguments.limit.or(expression.has_records().then_some(DEFAULT_ROWS));
     let look = arguments.color.text_style();
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
@@ -138,7 +138,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
     let other = |why: &str| {
         CommandFailure::Failed(format!("the service sent a row that this version of logspool cannot read: {why}"))
     };
-    if expression.stage.is_none() {
+    if expression.has_records() {
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&AnswerRow::Record(record))?);
     }

@@ -10,9 +10,10 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
 
 use crate::batch::{Arrival, Batch};
+use crate::clock::rfc3339;
 use crate::metrics::{Metrics, TotalCounter};
 use crate::origin::Origin;
 use crate::peer::Peer;
@@ -22,6 +23,13 @@ use crate::value::Value;
 
 /// The logger of records about unreadable frames.
 pub const UNDECODED_LOGGER: &str = "logspool.undecoded";
+
+/// A record whose time is later than its arrival by more than this gets the time of arrival. Chosen: a day is more than
+/// a wrong zone explains, and such a record would be the first of every list until its time comes.
+const FAR_AHEAD_NS: i64 = 86_400_000_000_000;
+
+/// The field with the time that the sender gave, if that time is far in the future.
+const SENT_TIME: &str = "sent_time";
 
 /// Number of bytes of a frame that are shown as text if the frame is kept as base64.
 const SHOWN_BYTES: usize = 256;
@@ -159,7 +167,11 @@ impl<'a> FrameReader<'a> {
 
     fn append(&mut self, record: &Record<'_>) {
         let time_ns = self.arrived.timestamp_nanos_opt().unwrap_or_default();
-        self.batch.push(record, Arrival { time_ns, host: &self.host });
+        let arrival = Arrival { time_ns, host: &self.host };
+        match record.time_ns.filter(|time| time.saturating_sub(time_ns) > FAR_AHEAD_NS) {
+            None => self.batch.push(record, arrival),
+            Some(sent) => self.batch.push(&with_sent_time(record, sent), arrival),
+        }
         // The decoder guessed the scale of the number. The option of the listener replaces the guess.
         if let Some(level) = record.sent_level.and_then(|number| self.peer.levels()?.level(number)) {
             self.batch.set_last_level(level);
@@ -264,6 +276,13 @@ impl<'a> FrameReader<'a> {
     }
 }
 
+/// The record without its time, which becomes a field.
+fn with_sent_time<'a>(record: &Record<'a>, sent_ns: i64) -> Record<'a> {
+    let mut record = Record { time_ns: None, ..record.clone() };
+    record.fields.push((Cow::Borrowed(SENT_TIME), Value::text(rfc3339(sent_ns, SecondsFormat::AutoSi))));
+    record
+}
+
 /// The reason without the parts that differ from frame to frame: positions and numbers at its end. So unreadable frames
 /// can be counted by reason.
 fn general(why: &str) -> &str {
@@ -322,6 +341,24 @@ mod tests {
             undecoded.fields
         );
         assert_eq!(Some("127.0.0.1"), undecoded.host);
+    }
+
+    #[test]
+    fn a_time_far_in_the_future_is_marked_and_replaced() {
+        let now = Local::now().timestamp_nanos_opt().unwrap();
+        let hour = 3_600_000_000_000;
+        let times = [now - hour, now + 23 * hour, now + 25 * hour, i64::MAX];
+        let frames: Vec<_> = times.iter().map(|time| format!("{{\"time_ns\":{time},\"n\":1}}").into_bytes()).collect();
+        let batch = read(&JSON, &frames.iter().map(|frame| &frame[..]).collect::<Vec<_>>());
+
+        let rows: Vec<_> = batch.rows().collect();
+        for (row, time) in rows[..2].iter().zip(times) {
+            assert_eq!((time, Some(r#"{"n":1}"#)), (row.time_ns, row.fields));
+        }
+        for row in &rows[2..] {
+            assert_eq!(row.arrived_ns, row.time_ns);
+        }
+        assert_eq!(Some(r#"{"n":1,"sent_time":"2262-04-11T23:47:16.854775807Z"}"#), rows[3].fields);
     }
 
     #[test]
