@@ -120,6 +120,13 @@ impl Batch {
         }
     }
 
+    /// Replaces the time of the last record.
+    pub fn set_last_time(&mut self, time_ns: i64) {
+        if let Some(last) = self.rows.last_mut() {
+            last.time_ns = time_ns;
+        }
+    }
+
     /// Appends a text, and returns its length. The length always fits the type, because frames are far shorter.
     fn append(&mut self, text: Option<&str>) -> u32 {
         let Some(text) = text else { return ABSENT };
@@ -212,6 +219,7 @@ impl<'a> Row<'a> {
             arrived_ns: Some(self.arrived_ns),
             level: self.level,
             sent_level: None,
+            lacks_zone: false,
             logger: Cow::Borrowed(self.logger),
             message: Cow::Borrowed(self.message),
             file: text(self.file),
@@ -246,6 +254,7 @@ mod tests {
             arrived_ns: Some(7),
             level: 40,
             sent_level: None,
+            lacks_zone: false,
             logger: "shop".into(),
             message: "ü\0\u{1F600}".into(),
             file: Some("cart.py".into()),

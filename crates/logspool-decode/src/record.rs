@@ -19,6 +19,8 @@ pub struct Record<'a> {
     pub level: u16,
     /// The level as a number of the sender, if its scale was guessed. Stores do not keep it.
     pub sent_level: Option<i64>,
+    /// True if the text of the time had no zone, so that it was read as UTC. Stores do not keep it.
+    pub lacks_zone: bool,
     /// Name of the logger.
     pub logger: Cow<'a, str>,
     /// The message, with its arguments formatted.
@@ -124,6 +126,7 @@ impl<'a> Record<'a> {
             arrived_ns: self.arrived_ns,
             level: self.level,
             sent_level: self.sent_level,
+            lacks_zone: self.lacks_zone,
             logger: text(self.logger),
             message: text(self.message),
             file: own(self.file),

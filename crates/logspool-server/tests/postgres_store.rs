@@ -42,6 +42,7 @@ fn every_field_is_read_as_it_was_written() {
         arrived_ns: Some(i64::MAX),
         level: u16::MAX,
         sent_level: None,
+        lacks_zone: false,
         logger: nasty.into(),
         message: nasty.into(),
         file: text("file"),
@@ -481,7 +482,8 @@ fn tables_of_the_version_before_are_updated_with_their_records() {
     let now = now_ns();
     let insert = |time: i64| {
         let columns = "time_ns, level, logger, message, fields";
-        database.execute(&format!("INSERT INTO logspool.records ({columns}) VALUES ({time}, 20, 'shop', 'old', '{{}}')"));
+        database
+            .execute(&format!("INSERT INTO logspool.records ({columns}) VALUES ({time}, 20, 'shop', 'old', '{{}}')"));
     };
     insert(now - 1);
     insert(-1);

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use super::convert;
+use super::zone::Zone;
 use crate::value::Value;
 
 /// Forms of a date with a time of day. After it comes a zone, or nothing for UTC. A fraction may follow a comma.
@@ -34,7 +35,7 @@ const FORMS: &[(&str, &str)] = &[
     ("2026 Sep 21 14:13:20.125 UTC",         "%Y %b %e %H:%M:%S%.f"),
 ];
 
-/// Zones with one meaning, in hours: from RFC 2822, of Europe and of Japan.
+/// Zones with one meaning in logs, in hours: from RFC 2822, and of other countries.
 const ZONES: &[(&str, i32)] = &[
     ("UTC", 0),
     ("GMT", 0),
@@ -55,14 +56,44 @@ const ZONES: &[(&str, i32)] = &[
     ("EEST", 3),
     ("MSK", 3),
     ("JST", 9),
+    ("KST", 9),
+    ("HKT", 8),
+    ("SGT", 8),
+    ("AWST", 8),
+    ("AEST", 10),
+    ("AEDT", 11),
+    ("NZST", 12),
+    ("NZDT", 13),
+    ("SAST", 2),
+    ("BRT", -3),
+    ("AKST", -9),
+    ("AKDT", -8),
+    ("HST", -10),
 ];
 
 /// Names of seconds and nanoseconds in an object that is a time: protobuf, Go, log4j2.
 const PARTS: &[(&str, &str)] =
     &[("seconds", "nanos"), ("sec", "nsec"), ("epochSecond", "nanoOfSecond"), ("secs", "nanos")];
 
-/// Converts a time to nanoseconds since 1970. Text without a zone is in UTC. Numbers are seconds, milliseconds,
-/// microseconds or nanoseconds, depending on their size.
+/// A time of a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentTime {
+    /// Nanoseconds since 1970.
+    pub nanoseconds: i64,
+    /// True if it is text without a zone, which is read as UTC.
+    pub lacks_zone: bool,
+}
+
+/// Reads a time. Text without a zone is in UTC. Numbers are seconds, milliseconds, microseconds or nanoseconds,
+/// depending on their size.
+pub fn read(value: &Value<'_>) -> Option<SentTime> {
+    match value {
+        Value::Text(text) => read_text(text),
+        value => nanoseconds(value).map(|nanoseconds| SentTime { nanoseconds, lacks_zone: false }),
+    }
+}
+
+/// Like [`read`], but returns only the nanoseconds since 1970.
 pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Text(text) => of_text(text),
@@ -82,18 +113,33 @@ pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
 
 /// Converts a text to nanoseconds since 1970.
 pub fn of_text(text: &str) -> Option<i64> {
+    read_text(text).map(|time| time.nanoseconds)
+}
+
+fn read_text(text: &str) -> Option<SentTime> {
     let text = text.trim();
-    if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
-        return time.timestamp_nanos_opt();
+    let with_zone = |text: &str| text.parse::<DateTime<FixedOffset>>().ok()?.timestamp_nanos_opt();
+    let known = |nanoseconds| SentTime { nanoseconds, lacks_zone: false };
+    if let Some(time) = with_zone(text).or_else(|| of_digits(text)) {
+        return Some(known(time));
     }
-    of_digits(text).or_else(|| {
-        let text = &*with_decimal_point(text);
-        if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
-            return time.timestamp_nanos_opt();
-        }
-        let (time, zone) = moment(text)?;
-        let offset = if zone.is_empty() { 0 } else { offset_seconds(zone)? };
-        time.and_utc().timestamp_nanos_opt()?.checked_sub(i64::from(offset) * 1_000_000_000)
+    let text = &*with_decimal_point(text);
+    if let Some(time) = with_zone(text) {
+        return Some(known(time));
+    }
+    let (time, zone) = moment(text)?;
+    let lacks_zone = zone.is_empty();
+    let offset = if lacks_zone { 0 } else { offset_of(zone, time)? };
+    let nanoseconds = time.and_utc().timestamp_nanos_opt()?.checked_sub(i64::from(offset) * 1_000_000_000)?;
+    Some(SentTime { nanoseconds, lacks_zone })
+}
+
+/// The offset of a zone at a local time: as [`offset_seconds`], or a name of the time zone database, also alone in
+/// brackets.
+fn offset_of(zone: &str, local: NaiveDateTime) -> Option<i32> {
+    offset_seconds(zone).or_else(|| {
+        let name = zone.strip_prefix('[').and_then(|zone| zone.strip_suffix(']')).unwrap_or(zone);
+        Zone::by_name(name).map(|zone| zone.offset_at(local))
     })
 }
 
@@ -221,6 +267,9 @@ mod tests {
             "2026-09-21T16:13:20.125+02",
             "2026-09-21T16:13:20.125+02:00[Europe/Berlin]",
             "2026-09-21 14:13:20.125 UTC",
+            "2026-09-21 16:13:20.125 Europe/Berlin",
+            "2026-09-21T11:13:20.125[America/Sao_Paulo]",
+            "2026-09-22 00:13:20.125 AEST",
             "2026-09-21 16:13:20.125 CEST",
             "2026-09-21 09:13:20.125 -0500",
             " 2026-09-21T14:13:20.125 ",

@@ -26,7 +26,7 @@ const DEFAULT_ROWS: u64 = 100;
 ///
 /// EXPRESSION: words and "phrases" match the message; FIELD=VALUE, !=, <, <=, >, >=, FIELD~"regex"; and (between terms
 /// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other
-/// key of the records. At the end `| count by FIELD` or `| histogram 1m`.
+/// key of the records. At the end `| count by FIELD`, `| last by FIELD` or `| histogram 1m`.
 ///
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]

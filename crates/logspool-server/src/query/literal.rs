@@ -69,7 +69,11 @@ impl<'a> Parser<'_, 'a> {
         let (field, literal) = match field {
             Field::ArrivalDelay => match time::parse_delay(&text) {
                 Some(length) => (field, Literal::Int(length)),
-                None => return Err(self.error("not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)")),
+                None => {
+                    return Err(
+                        self.error("not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)")
+                    );
+                }
             },
             Field::Time | Field::Arrived => match time::parse_time(&text, self.now_ns) {
                 Ok(moment) => (field, Literal::Int(moment)),

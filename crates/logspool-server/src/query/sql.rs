@@ -137,7 +137,7 @@ impl Sql {
             (field, _) if field.kind() == FieldKind::Number => {
                 let column = self.column(field);
                 self.push("CAST(").push(column).push(" AS TEXT)")
-            },
+            }
             (field, _) => {
                 let column = self.column(field);
                 self.push(column)

@@ -80,6 +80,7 @@ pub fn record() -> impl Strategy<Value = Record<'static>> {
             arrived_ns,
             level,
             sent_level: None,
+            lacks_zone: false,
             logger: logger.into(),
             message: message.into(),
             file,
@@ -123,7 +124,15 @@ fn text_field() -> impl Strategy<Value = Field> {
 }
 
 fn number_field() -> impl Strategy<Value = Field> {
-    select(vec![Field::Time, Field::Arrived, Field::ArrivalDelay, Field::Level, Field::Line, Field::Process, Field::Thread])
+    select(vec![
+        Field::Time,
+        Field::Arrived,
+        Field::ArrivalDelay,
+        Field::Level,
+        Field::Line,
+        Field::Process,
+        Field::Thread,
+    ])
 }
 
 fn literal() -> impl Strategy<Value = Literal> {

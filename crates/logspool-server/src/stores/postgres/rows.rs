@@ -124,6 +124,7 @@ pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
         line: number(4)?.and_then(|line| u32::try_from(line).ok()),
         level: u16::try_from(row.try_get::<_, i32>(5)?).unwrap_or_default(),
         sent_level: None,
+        lacks_zone: false,
         logger: text(6)?.unwrap_or_default(),
         message: text(7)?.unwrap_or_default(),
         file: text(8)?,

@@ -177,7 +177,9 @@ impl CountQuery<'_> {
                     let key = K::read(row.get_ref(0)?)?;
                     let has_room = memory.take(key.bytes() + ENTRY_BYTES);
                     found.push((key, read(row)?));
-                    if known.max(found.len()) > MAX_VALUES || memory.bytes.saturating_sub((known + found.len()) * ENTRY_BYTES) > MAX_BYTES {
+                    if known.max(found.len()) > MAX_VALUES
+                        || memory.bytes.saturating_sub((known + found.len()) * ENTRY_BYTES) > MAX_BYTES
+                    {
                         return Ok(Some(
                             "there are more than a million values, or they are too long; use a shorter time range",
                         ));
@@ -295,11 +297,7 @@ enum RemainingCounts {
 impl Counts {
     /// Returns the greatest counts first. Equal counts are in the order of their values, and a missing value comes
     /// first.
-    pub fn of_values(
-        (counts, left_out): Found<HashMap<Option<String>, u64>>,
-        limit: u64,
-        memory: QueryMemory,
-    ) -> Self {
+    pub fn of_values((counts, left_out): Found<HashMap<Option<String>, u64>>, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));

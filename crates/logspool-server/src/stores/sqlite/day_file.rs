@@ -251,7 +251,11 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<FileCondition, Stor
             }
             schema => {
                 let why = schema.problem(&path).unwrap_or_default();
-                if matches!(schema, Schema::Newer { .. }) { FileCondition::Newer(why) } else { FileCondition::Damaged(why) }
+                if matches!(schema, Schema::Newer { .. }) {
+                    FileCondition::Newer(why)
+                } else {
+                    FileCondition::Damaged(why)
+                }
             }
         })
     };

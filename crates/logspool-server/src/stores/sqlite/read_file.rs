@@ -170,6 +170,7 @@ pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'sta
         arrived_ns: number(18)?,
         level: number(1)?.and_then(|level| u16::try_from(level).ok()).unwrap_or_default(),
         sent_level: None,
+        lacks_zone: false,
         logger: text(2)?.unwrap_or_default(),
         message: text(3)?.unwrap_or_default(),
         file: text(4)?,
