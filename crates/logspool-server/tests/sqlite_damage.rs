@@ -216,7 +216,7 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
         let answers = store.reader();
         if indexing == Indexing::Off {
             assert_eq!("", problems(&store));
-            for text in ["", "| count by host", "not next | histogram 7s", "| last by host"] {
+            for text in ["", "| count by host", "not nothing | histogram 7s", "| last by host"] {
                 let mut rows = 0;
                 let error = answers.run(&query(text), &mut |_| {
                     rows += 1;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use super::convert;
-use super::zone::Zone;
+use super::zone::{Zone, offset_seconds};
 use crate::value::Value;
 
 /// Forms of a date with a time of day. After it comes a zone, or nothing for UTC. A fraction may follow a comma.
@@ -33,42 +33,6 @@ const FORMS: &[(&str, &str)] = &[
     ("Sep 21 2026 14:13:20.125",             "%b %e %Y %H:%M:%S%.f"),
     // Cisco Nexus
     ("2026 Sep 21 14:13:20.125 UTC",         "%Y %b %e %H:%M:%S%.f"),
-];
-
-/// Zones with one meaning in logs, in hours: from RFC 2822, and of other countries.
-const ZONES: &[(&str, i32)] = &[
-    ("UTC", 0),
-    ("GMT", 0),
-    ("UT", 0),
-    ("EST", -5),
-    ("EDT", -4),
-    ("CST", -6),
-    ("CDT", -5),
-    ("MST", -7),
-    ("MDT", -6),
-    ("PST", -8),
-    ("PDT", -7),
-    ("WET", 0),
-    ("WEST", 1),
-    ("CET", 1),
-    ("CEST", 2),
-    ("EET", 2),
-    ("EEST", 3),
-    ("MSK", 3),
-    ("JST", 9),
-    ("KST", 9),
-    ("HKT", 8),
-    ("SGT", 8),
-    ("AWST", 8),
-    ("AEST", 10),
-    ("AEDT", 11),
-    ("NZST", 12),
-    ("NZDT", 13),
-    ("SAST", 2),
-    ("BRT", -3),
-    ("AKST", -9),
-    ("AKDT", -8),
-    ("HST", -10),
 ];
 
 /// Names of seconds and nanoseconds in an object that is a time: protobuf, Go, log4j2.
@@ -162,31 +126,6 @@ fn with_decimal_point(text: &str) -> Cow<'_, str> {
         Some(at) => Cow::Owned(format!("{}.{}", &text[..at], &text[at + 1..])),
         None => Cow::Borrowed(text),
     }
-}
-
-/// The offset of a zone from UTC in seconds: `Z`, `+0200`, `+02:00`, `+02`, or a name. A name in brackets may follow,
-/// as Java writes it.
-pub fn offset_seconds(zone: &str) -> Option<i32> {
-    let zone = zone.split_once('[').map_or(zone, |(zone, _)| zone).trim();
-    if zone.eq_ignore_ascii_case("z") {
-        return Some(0);
-    }
-    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
-        return Some(hours * 3600);
-    }
-    let sign = match zone.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let digits: String = zone[1..].chars().filter(|character| *character != ':').collect();
-    let (hours, minutes) = match digits.len() {
-        2 => (digits.as_str(), "0"),
-        4 => digits.split_at_checked(2)?,
-        _ => return None,
-    };
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    ((0..24).contains(&hours) && (0..60).contains(&minutes)).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 /// A number of seconds exceeds the first limit only after the year 5138. Larger numbers have a smaller unit.

@@ -3,7 +3,41 @@
 use chrono::{DateTime, FixedOffset, LocalResult, NaiveDateTime, Offset, TimeDelta, TimeZone, Utc};
 use chrono_tz::Tz;
 
-use super::times;
+/// Zones with one meaning in logs, in hours: from RFC 2822, and of other countries.
+const ZONES: &[(&str, i32)] = &[
+    ("UTC", 0),
+    ("GMT", 0),
+    ("UT", 0),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CST", -6),
+    ("CDT", -5),
+    ("MST", -7),
+    ("MDT", -6),
+    ("PST", -8),
+    ("PDT", -7),
+    ("WET", 0),
+    ("WEST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("MSK", 3),
+    ("JST", 9),
+    ("KST", 9),
+    ("HKT", 8),
+    ("SGT", 8),
+    ("AWST", 8),
+    ("AEST", 10),
+    ("AEDT", 11),
+    ("NZST", 12),
+    ("NZDT", 13),
+    ("SAST", 2),
+    ("BRT", -3),
+    ("AKST", -9),
+    ("AKDT", -8),
+    ("HST", -10),
+];
 
 /// A time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +55,7 @@ impl Zone {
         if let Ok(zone) = name.parse() {
             return Some(Self::Named(zone));
         }
-        FixedOffset::east_opt(times::offset_seconds(name)?).map(Self::Fixed)
+        FixedOffset::east_opt(offset_seconds(name)?).map(Self::Fixed)
     }
 
     /// The name as [`Self::by_name`] reads it.
@@ -60,6 +94,31 @@ impl Zone {
         let local = DateTime::from_timestamp_nanos(local_ns).naive_utc();
         local_ns.saturating_sub(i64::from(self.offset_at(local)) * 1_000_000_000)
     }
+}
+
+/// The offset of a zone from UTC in seconds: `Z`, `+0200`, `+02:00`, `+02`, or a name. A name in brackets may follow,
+/// as Java writes it.
+pub fn offset_seconds(zone: &str) -> Option<i32> {
+    let zone = zone.split_once('[').map_or(zone, |(zone, _)| zone).trim();
+    if zone.eq_ignore_ascii_case("z") {
+        return Some(0);
+    }
+    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
+        return Some(hours * 3600);
+    }
+    let sign = match zone.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let digits: String = zone[1..].chars().filter(|character| *character != ':').collect();
+    let (hours, minutes) = match digits.len() {
+        2 => (digits.as_str(), "0"),
+        4 => digits.split_at_checked(2)?,
+        _ => return None,
+    };
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    ((0..24).contains(&hours) && (0..60).contains(&minutes)).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 #[cfg(test)]
