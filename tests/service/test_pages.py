@@ -1,9 +1,12 @@
 """Blocks of the pages that need a running service print what the pages show."""
 
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 
 from tools import tool
 
@@ -70,6 +73,24 @@ def test_the_commands_of_the_how_to_print_what_the_page_shows(service, queue_dir
     assert "" == _run_python(port + program.text, service, queue_dir, tmp_path)
     service.wait_for(2)
     _check_commands(find, service, tmp_path)
+
+
+def test_the_questions_about_senders_print_what_the_page_shows(service, tmp_path):
+    (block,) = _blocks(HOW_TO / "collect-records.md", "test_the_questions_about_senders_print_what_the_page_shows")
+    two_hours_ago = time.time() - 7200
+    lines = [
+        {"message": "disk full", "level": "warning", "host": "web-1", "time": two_hours_ago},
+        {"message": "started", "level": "info", "host": "web-2"},
+        "{not JSON}",
+        {"message": "disk replaced", "level": "info", "host": "web-3", "time": "2106-02-07T06:28:15Z"},
+    ]
+    for number, line in enumerate(lines, 1):
+        with socket.create_connection(service.tcp, timeout=DEADLINE) as connection:
+            connection.sendall((line if isinstance(line, str) else json.dumps(line)).encode() + b"\n")
+        # One after the other, since they are shown in the order of their arrival.
+        service.wait_for(number)
+
+    _check_commands(block, service, tmp_path)
 
 
 def test_the_commands_of_the_readme_find_the_record(service, run_python, tmp_path):

@@ -10,7 +10,7 @@ use crate::record::Record;
 /// Values that a record gets if its sender does not give them.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival<'a> {
-    /// Time of arrival in nanoseconds since 1970, used as the time of a record without one.
+    /// Time of arrival in nanoseconds since 1970, also used as the time of a record without one.
     pub time_ns: i64,
     /// The sender's machine, used as the host of a record without one.
     pub host: &'a str,
@@ -25,6 +25,7 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 struct RowMeta {
     time_ns: i64,
+    arrived_ns: i64,
     process: Option<u64>,
     thread: Option<u64>,
     line: Option<u32>,
@@ -53,6 +54,7 @@ pub struct Batch {
 #[allow(missing_docs, reason = "the fields are those of Record")]
 pub struct Row<'a> {
     pub time_ns: i64,
+    pub arrived_ns: i64,
     pub level: u16,
     pub logger: &'a str,
     pub message: &'a str,
@@ -101,6 +103,7 @@ impl Batch {
         }
         self.rows.push(RowMeta {
             time_ns: record.time_ns.unwrap_or(arrival.time_ns),
+            arrived_ns: arrival.time_ns,
             process: record.process,
             thread: record.thread,
             line: record.line,
@@ -114,6 +117,13 @@ impl Batch {
     pub fn set_last_level(&mut self, level: u16) {
         if let Some(last) = self.rows.last_mut() {
             last.level = level;
+        }
+    }
+
+    /// Replaces the time of the last record.
+    pub fn set_last_time(&mut self, time_ns: i64) {
+        if let Some(last) = self.rows.last_mut() {
+            last.time_ns = time_ns;
         }
     }
 
@@ -178,6 +188,7 @@ impl Batch {
         };
         Row {
             time_ns: meta.time_ns,
+            arrived_ns: meta.arrived_ns,
             level: meta.level,
             logger: next().unwrap_or_default(),
             message: next().unwrap_or_default(),
@@ -205,8 +216,10 @@ impl<'a> Row<'a> {
         let text = |text: Option<&'a str>| text.map(Cow::Borrowed);
         Record {
             time_ns: Some(self.time_ns),
+            arrived_ns: Some(self.arrived_ns),
             level: self.level,
             sent_level: None,
+            lacks_zone: false,
             logger: Cow::Borrowed(self.logger),
             message: Cow::Borrowed(self.message),
             file: text(self.file),
@@ -238,8 +251,10 @@ mod tests {
     fn records_are_read_as_they_were_put_in() {
         let full = Record {
             time_ns: Some(-5),
+            arrived_ns: Some(7),
             level: 40,
             sent_level: None,
+            lacks_zone: false,
             logger: "shop".into(),
             message: "ü\0\u{1F600}".into(),
             file: Some("cart.py".into()),

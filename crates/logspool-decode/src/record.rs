@@ -13,10 +13,14 @@ use crate::value::Value;
 pub struct Record<'a> {
     /// Time of logging in nanoseconds since 1970; `None`: not given.
     pub time_ns: Option<i64>,
+    /// Time of arrival at the service in nanoseconds since 1970; `None`: not known.
+    pub arrived_ns: Option<i64>,
     /// Number of the level, as in Python's `logging`: 10 DEBUG, 20 INFO, 30 WARNING, 40 ERROR, 50 CRITICAL.
     pub level: u16,
     /// The level as a number of the sender, if its scale was guessed. Stores do not keep it.
     pub sent_level: Option<i64>,
+    /// True if the text of the time had no zone, so that it was read as UTC. Stores do not keep it.
+    pub lacks_zone: bool,
     /// Name of the logger.
     pub logger: Cow<'a, str>,
     /// The message, with its arguments formatted.
@@ -85,6 +89,7 @@ impl<'a> Record<'a> {
         };
         match (name, value) {
             ("time_ns", Value::Int(time)) => self.time_ns = Some(time),
+            ("arrived_ns", Value::Int(time)) => self.arrived_ns = Some(time),
             ("level", Value::Int(level)) => self.level = u16::try_from(level).unwrap_or_default(),
             ("logger", Value::Text(text)) => self.logger = text,
             ("message", Value::Text(text)) => self.message = text,
@@ -118,8 +123,10 @@ impl<'a> Record<'a> {
         let own = |found: Option<Cow<'_, str>>| found.map(text);
         Record {
             time_ns: self.time_ns,
+            arrived_ns: self.arrived_ns,
             level: self.level,
             sent_level: self.sent_level,
+            lacks_zone: self.lacks_zone,
             logger: text(self.logger),
             message: text(self.message),
             file: own(self.file),
@@ -145,6 +152,9 @@ impl Serialize for Record<'_> {
         let mut map = to.serialize_map(None)?;
         if let Some(time) = self.time_ns {
             map.serialize_entry("time_ns", &time)?;
+        }
+        if let Some(time) = self.arrived_ns {
+            map.serialize_entry("arrived_ns", &time)?;
         }
         map.serialize_entry("level", &self.level)?;
         map.serialize_entry("logger", &self.logger)?;
@@ -235,6 +245,7 @@ mod tests {
     fn json_of_a_record_is_read_back() {
         let record = Record {
             time_ns: Some(5),
+            arrived_ns: Some(6),
             level: 40,
             message: "m".into(),
             thread: Some(u64::MAX),

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer};
 
 use crate::decoders::levels::{SCALES, Scale};
+use crate::decoders::zone::Zone;
 use crate::protocol::Protocol;
 use crate::protocols;
 use crate::protocols::forward::FORWARD;
@@ -23,6 +24,8 @@ pub struct ListenAddress {
     pub protocol: Option<&'static Protocol>,
     /// The scale of level numbers in JSON and Forward. `None`: the keys of each record decide.
     pub levels: Option<Scale>,
+    /// The zone of times that name none. `None`: UTC, and the zone of the service for syslog.
+    pub zone: Option<Zone>,
 }
 
 /// A network address or socket path at which the service listens.
@@ -39,12 +42,12 @@ pub enum Endpoint {
 impl ListenAddress {
     /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Tcp(address), protocol: None, levels: None }
+        Self { endpoint: Endpoint::Tcp(address), protocol: None, levels: None, zone: None }
     }
 
     /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Udp(address), protocol: None, levels: None }
+        Self { endpoint: Endpoint::Udp(address), protocol: None, levels: None, zone: None }
     }
 
     /// True if the listener uses TLS.
@@ -80,10 +83,12 @@ impl fmt::Display for ListenAddress {
             Endpoint::Unix(path) | Endpoint::UnixDatagram(path) => write!(to, "unix://{}", path.display())?,
         }
         let kind = matches!(self.endpoint, Endpoint::UnixDatagram(_)).then_some(("kind", "datagram"));
+        let zone = self.zone.map(Zone::name);
         let protocol = self.protocol.map(|protocol| ("protocol", protocol.name));
         let levels = self.levels.map(|scale| ("levels", scale.name()));
+        let zone = zone.as_deref().map(|name| ("zone", name));
         let mut separator = '?';
-        for (name, value) in [kind, protocol, levels].into_iter().flatten() {
+        for (name, value) in [kind, protocol, levels, zone].into_iter().flatten() {
             write!(to, "{separator}{name}={value}")?;
             separator = '&';
         }
@@ -116,12 +121,12 @@ impl FromStr for ListenAddress {
         if options.kind.is_some() && !matches!(at, Endpoint::Unix(_) | Endpoint::UnixDatagram(_)) {
             return Err(format!("{text:?}: only unix:// has the option ?kind="));
         }
-        let SocketOptions { protocol, levels, .. } = options;
+        let SocketOptions { protocol, levels, zone, .. } = options;
         if let (Endpoint::Udp(_) | Endpoint::UnixDatagram(_), Some(Protocol { datagrams: None, .. })) = (&at, protocol)
         {
             return Err(format!("{text:?}: this protocol has no datagrams"));
         }
-        Ok(Self { endpoint: at, protocol, levels })
+        Ok(Self { endpoint: at, protocol, levels, zone })
     }
 }
 
@@ -138,6 +143,7 @@ struct SocketOptions {
     protocol: Option<&'static Protocol>,
     kind: Option<SocketKind>,
     levels: Option<Scale>,
+    zone: Option<Zone>,
 }
 
 impl SocketOptions {
@@ -147,13 +153,19 @@ impl SocketOptions {
             match option.split_once('=') {
                 Some(("protocol", name)) => options.protocol = Some(protocols::by_name(name)?),
                 Some(("levels", name)) => options.levels = Some(scale(name)?),
+                Some(("zone", name)) => {
+                    let zone = Zone::by_name(name).ok_or_else(|| {
+                        format!("unknown zone {name:?}: write a name such as Europe/Berlin, or an offset: +02:00")
+                    });
+                    options.zone = Some(zone?);
+                }
                 Some(("kind", "datagram")) => options.kind = Some(SocketKind::Datagram),
                 Some(("kind", "stream")) => options.kind = Some(SocketKind::Stream),
                 Some(("kind", other)) => return Err(format!("unknown kind {other:?}: use stream or datagram")),
                 _ => {
                     return Err(format!(
-                        "unknown option {option:?}: only protocol=NAME, levels=NAME, and kind=datagram of unix://, are \
-                         supported"
+                        "unknown option {option:?}: only protocol=NAME, levels=NAME, zone=NAME, and kind=datagram of \
+                         unix://, are supported"
                     ));
                 }
             }
@@ -249,6 +261,8 @@ mod tests {
             "unix:///x?kind=datagram&protocol=syslog",
             "udp://127.0.0.1:1?levels=syslog",
             "tcp://127.0.0.1:1?protocol=json&levels=pino",
+            "udp://127.0.0.1:1?zone=America/New_York",
+            "tcp://127.0.0.1:1?levels=pino&zone=+05:30",
         ] {
             assert_eq!(text, text.parse::<ListenAddress>().unwrap().to_string());
         }
@@ -269,6 +283,7 @@ mod tests {
             ("unix:///x?kind=raw", "stream or datagram"),
             ("unix:///x?kind=datagram&protocol=http", "datagrams"),
             ("tcp://127.0.0.1:1?levels=loud", "python, pino, syslog"),
+            ("tcp://127.0.0.1:1?zone=Europe/Bielefeld", "Europe/Berlin"),
             ("udp://127.0.0.1:1?protocol=http", "datagrams"),
         ] {
             let error = text.parse::<ListenAddress>().unwrap_err();

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use crate::decoders::levels::Scale;
+use crate::decoders::zone::Zone;
 use crate::origin::Origin;
 
 /// The process at the other end of a connection, and the settings of its listener for it.
@@ -10,6 +11,7 @@ use crate::origin::Origin;
 pub struct Peer {
     process: PeerProcess,
     levels: Option<Scale>,
+    zone: Option<Zone>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +25,12 @@ enum PeerProcess {
 impl Peer {
     /// A process on any machine.
     pub fn socket(address: SocketAddr) -> Self {
-        Self { process: PeerProcess::Socket(address), levels: None }
+        Self { process: PeerProcess::Socket(address), levels: None, zone: None }
     }
 
     /// A process on this machine that runs as the user with this id.
     pub fn local(user: u32) -> Self {
-        Self { process: PeerProcess::Local(user), levels: None }
+        Self { process: PeerProcess::Local(user), levels: None, zone: None }
     }
 
     /// The same peer, with the scale of its level numbers.
@@ -39,6 +41,16 @@ impl Peer {
     /// The scale of the peer's level numbers. `None`: the keys of each record decide.
     pub fn levels(&self) -> Option<Scale> {
         self.levels
+    }
+
+    /// The same peer, with the zone of its clock.
+    pub fn with_zone(self, zone: Option<Zone>) -> Self {
+        Self { zone, ..self }
+    }
+
+    /// The zone of the peer's times that name none. `None`: the protocol decides.
+    pub fn zone(&self) -> Option<Zone> {
+        self.zone
     }
 
     /// The origin that the peer belongs to.

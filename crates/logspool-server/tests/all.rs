@@ -40,5 +40,6 @@ mod sqlite_rollover;
 mod sqlite_rows;
 mod sqlite_support;
 mod sqlite_together;
+mod sqlite_versions;
 mod store_contract;
 mod trees;

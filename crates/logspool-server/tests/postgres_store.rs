@@ -39,8 +39,10 @@ fn every_field_is_read_as_it_was_written() {
     let text = |name: &str| Some(format!("{name} {nasty}").into());
     let full = Record {
         time_ns: Some(-5),
+        arrived_ns: Some(i64::MAX),
         level: u16::MAX,
         sent_level: None,
+        lacks_zone: false,
         logger: nasty.into(),
         message: nasty.into(),
         file: text("file"),
@@ -64,7 +66,7 @@ fn every_field_is_read_as_it_was_written() {
             (nasty.into(), Value::Map(vec![(nasty.into(), Value::text(nasty))])),
         ],
     };
-    let bare = Record { time_ns: Some(-6), ..Record::default() };
+    let bare = Record { time_ns: Some(-6), arrived_ns: Some(-7), ..Record::default() };
     let mut store = writer(&database.url);
 
     let written = store.write(&[unnumbered(&[full.clone(), bare.clone()])]).unwrap();
@@ -255,6 +257,7 @@ fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_st
         database.execute(&format!("DROP TABLE logspool.{}; ANALYZE logspool.records_other", partition(day)));
         let of_day = |number: i64| Record {
             time_ns: Some(day * DAY_NS + number),
+            arrived_ns: Some(number),
             message: number.to_string().into(),
             fields: vec![("n".into(), Value::Int(number))],
             ..Record::default()
@@ -449,6 +452,54 @@ fn services_that_start_at_once_make_the_tables_once() {
         assert_eq!(10, service.join().unwrap().stored);
     }
     assert_eq!(40, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+/// The tables as the version before the time of arrival made them.
+const VERSION_1: &str = "
+    CREATE SCHEMA logspool;
+    CREATE TABLE logspool.records (
+        time_ns bigint NOT NULL, process bigint, thread bigint, line bigint, level integer NOT NULL,
+        logger text NOT NULL, message text NOT NULL, file text, function text, host text, process_name text,
+        thread_name text, task text, trace_id text, span_id text, exception text, stack text, fields jsonb
+    ) PARTITION BY RANGE (time_ns);
+    CREATE TABLE logspool.records_other PARTITION OF logspool.records DEFAULT;
+    CREATE INDEX records_time ON logspool.records USING brin (time_ns) WITH (autosummarize = on);
+    CREATE INDEX records_trace ON logspool.records (trace_id) WHERE trace_id IS NOT NULL;
+    CREATE TABLE logspool.streams (
+        stream text PRIMARY KEY, epoch bigint NOT NULL, last bigint NOT NULL, seen timestamptz NOT NULL
+    ) WITH (fillfactor = 50);
+    CREATE TABLE logspool.quarantine (
+        received timestamptz NOT NULL DEFAULT now(), reason text NOT NULL, record text NOT NULL
+    );
+    CREATE TABLE logspool.version (version integer NOT NULL);
+    INSERT INTO logspool.version VALUES (1);
+    INSERT INTO logspool.streams VALUES ('s', 1, 3, now());";
+
+#[test]
+fn tables_of_the_version_before_are_updated_with_their_records() {
+    let Some(database) = database() else { return };
+    database.execute(VERSION_1);
+    let now = now_ns();
+    let insert = |time: i64| {
+        let columns = "time_ns, level, logger, message, fields";
+        database
+            .execute(&format!("INSERT INTO logspool.records ({columns}) VALUES ({time}, 20, 'shop', 'old', '{{}}')"));
+    };
+    insert(now - 1);
+    insert(-1);
+    let mut store = writer(&database.url);
+
+    let stored = store.write(&[chunk("s", 1, 2, 4, First)]).unwrap();
+    store.maintain().unwrap();
+
+    assert_eq!((1, 2), (stored.stored, stored.repeated));
+    let reader = PostgresReader::new(&config(&database.url));
+    let found = records(&reader, &all_records_query());
+    let found: Vec<_> = found.iter().map(|record| (&*record.message, record.arrived_ns.is_some())).collect();
+    assert_eq!(vec![("s/1/4", true), ("old", false), ("old", false)], found);
+    assert_eq!(2, database.number("SELECT version::int8 FROM logspool.version"));
+    // The next start finds nothing to do.
+    writer(&database.url).maintain().unwrap();
 }
 
 #[test]

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params, params_from_iter};
 
-const TABLE: &str = "CREATE TABLE records (place INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, level INTEGER NOT NULL,
+const TABLE: &str = "CREATE TABLE records (place INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL, level INTEGER NOT NULL,
     logger TEXT NOT NULL, message TEXT NOT NULL, file TEXT, line INTEGER, function TEXT, host TEXT, process INTEGER,
     process_name TEXT, thread INTEGER, thread_name TEXT, task TEXT, trace_id TEXT, span_id TEXT, exception TEXT,
     stack TEXT, fields TEXT)";
@@ -36,17 +36,17 @@ fn stored(batch: &Batch) -> Connection {
     functions::register(&connection, &QueryDeadline::new(Duration::from_secs(600), &CancelToken::default())).unwrap();
     connection.execute_batch(TABLE).unwrap();
     for (place, row) in batch.rows().enumerate() {
-        let Row { time_ns, level, logger, message, file, line, function, host, process, .. } = row;
+        let Row { time_ns, arrived_ns, level, logger, message, file, line, function, host, process, .. } = row;
         let Row { process_name, thread, thread_name, task, trace_id, span_id, exception, stack, fields, .. } = row;
         let place = i64::try_from(place).unwrap();
         let (process, thread) = (process.map(|id| id as i64), thread.map(|id| id as i64));
         connection
             .execute(
                 "INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
-                    ?18, ?19)",
+                    ?18, ?19, ?20)",
                 params![
-                    place, time_ns, level, logger, message, file, line, function, host, process, process_name, thread,
-                    thread_name, task, trace_id, span_id, exception, stack, fields
+                    place, time_ns, arrived_ns, level, logger, message, file, line, function, host, process,
+                    process_name, thread, thread_name, task, trace_id, span_id, exception, stack, fields
                 ],
             )
             .unwrap();
@@ -57,7 +57,7 @@ fn stored(batch: &Batch) -> Connection {
 fn batch(records: &[Record<'_>]) -> Batch {
     let mut batch = Batch::default();
     for record in records {
-        batch.push(record, Arrival { time_ns: 0, host: "" });
+        batch.push(record, Arrival { time_ns: record.arrived_ns.unwrap_or_default(), host: "" });
     }
     batch
 }
@@ -236,7 +236,11 @@ fn sql_for_postgres_uses_its_dialect() {
         ("(jsonb_typeof(fields -> $1::text) = 'string' AND (fields ->> $1::text) = $2::text)", "k=a"),
         (
             "(CASE WHEN jsonb_typeof(fields -> $1::text) = 'number' \
-                THEN (fields ->> $1::text)::numeric > $2::int8 END)",
+                THEN (fields ->> $1::text)::numeric > $2::int8 \
+                WHEN jsonb_typeof(fields -> $1::text) = 'string' \
+                THEN CASE WHEN (fields ->> $1::text) ~ '^-?[1-9][0-9]{18,37}$' \
+                THEN (fields ->> $1::text)::numeric NOT BETWEEN -9223372036854775808 AND 9223372036854775807 \
+                AND (fields ->> $1::text)::numeric > $2::int8 END END)",
             "k>1",
         ),
         ("((host = $1::text) OR ((level < $2::int8) IS NOT TRUE))", "not (host!=a level<30)"),

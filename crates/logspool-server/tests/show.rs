@@ -181,6 +181,7 @@ fn lines_of_json_are_counts_by_their_field() {
 #[test]
 fn csv_keeps_every_character_in_quotes() {
     let full = Record {
+        arrived_ns: Some(record(0, "", "").time_ns.unwrap() + 1_000_000_000),
         process: Some(u64::MAX),
         task: Some("".into()),
         fields: vec![("a".into(), Value::text("b,c"))],
@@ -189,9 +190,9 @@ fn csv_keeps_every_character_in_quotes() {
 
     assert_eq!(
         "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,trace_id,\
-            span_id,exception,stack,fields\r\n\
+            span_id,exception,stack,fields,arrived\r\n\
             2026-11-22T10:00:00.125000000Z,30,\"a,b\",\"say \"\"hi\"\"\n\u{1b}\",,,,,18446744073709551615,,,,\"\",,,,,\
-            \"{\"\"a\"\":\"\"b,c\"\"}\"\r\n",
+            \"{\"\"a\"\":\"\"b,c\"\"}\",2026-11-22T10:00:01.125000000Z\r\n",
         shown(&[AnswerRow::Record(full)], Format::Csv, None, PLAIN)
     );
     let by = Stage::CountBy(Field::Extra("a,b".to_owned()));

@@ -61,6 +61,7 @@ impl SeededRandom {
         let message: Vec<_> = (0..count).map(|_| self.of(&words)).collect();
         let id = [5, u64::MAX, 1 << 63, 0][self.below(4)];
         Record {
+            arrived_ns: Some(TODAY),
             time_ns: Some(TODAY - 2 * HOUR + self.below(4 * 3600) as i64 * SECOND + self.below(2) as i64),
             level: [10, 20, 30, 40, 50, 35][self.below(6)],
             logger: self.of(&["shop", "shop.db", "", "Ü"]).to_owned().into(),
@@ -162,6 +163,7 @@ fn expected_counts(all: &[Record<'static>], query: &Query) -> Vec<Row> {
             counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
             counts.into_iter().map(|(value, count)| Row::Count(value, count)).collect()
         }
+        Stage::LastBy(field) => panic!("last by {field} counts nothing"),
         Stage::Histogram { interval_ns } => {
             let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
             for record in &found {

@@ -14,8 +14,10 @@ fn full(text: &str) -> Record<'static> {
     let text = || Some(text.to_owned().into());
     Record {
         time_ns: Some(TODAY + 1),
+        arrived_ns: Some(TODAY + 2),
         level: u16::MAX,
         sent_level: None,
+        lacks_zone: false,
         logger: text().unwrap_or_default(),
         message: text().unwrap_or_default(),
         file: text(),
@@ -53,7 +55,12 @@ fn every_field_comes_back_as_it_was() {
         let mut expected = full(text);
         // An empty host is stored as no host.
         expected.host = expected.host.filter(|host| !host.is_empty());
-        let alone = Record { time_ns: Some(TODAY), message: text.to_owned().into(), ..Record::default() };
+        let alone = Record {
+            time_ns: Some(TODAY),
+            arrived_ns: Some(TODAY),
+            message: text.to_owned().into(),
+            ..Record::default()
+        };
         write(&mut store, &[expected.clone(), alone.clone()]);
 
         let mut found = records(&store.reader(), &Query { limit: Some(2), ..query("") });

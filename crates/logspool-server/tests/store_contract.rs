@@ -9,7 +9,7 @@ use std::time::Duration;
 use logspool_server::batch::{Arrival, Batch};
 use logspool_server::config::Retention;
 use logspool_server::delivery::{Chunk, ChunkPosition, Delivery, Outcome};
-use logspool_server::query::{Query, parse};
+use logspool_server::query::{Expression, Query, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::kind::{StoreKind, StoreSettings};
 use logspool_server::stores::private::Readers;
@@ -33,8 +33,10 @@ fn settings() -> StoreSettings {
 
 /// Records 1 to 3 of a stream, each with another level.
 fn records() -> Vec<Record<'static>> {
+    let arrived_ns = now_ns();
     let record = |(number, level): (i64, u16)| Record {
-        time_ns: Some(now_ns() - 1_000_000_000 + number),
+        time_ns: Some(arrived_ns - 1_000_000_000 + number),
+        arrived_ns: Some(arrived_ns),
         level,
         logger: "shop".into(),
         message: format!("order {number} \u{e4}\0\"").into(),
@@ -44,27 +46,32 @@ fn records() -> Vec<Record<'static>> {
     (1..).zip([20, 30, 40]).map(record).collect()
 }
 
-/// Records 1 to 3 as the first chunk of a connection.
-fn delivery(records: &[Record<'_>]) -> Arc<Delivery> {
+fn batch(records: &[Record<'_>]) -> Batch {
     let mut batch = Batch::default();
     for record in records {
-        batch.push(record, Arrival { time_ns: now_ns(), host: "" });
+        batch.push(record, Arrival { time_ns: record.arrived_ns.unwrap_or_else(now_ns), host: "" });
     }
+    batch
+}
+
+/// Records 1 to 3 as the first chunk of a connection.
+fn delivery(records: &[Record<'_>]) -> Arc<Delivery> {
+    let batch = batch(records);
     let position = ChunkPosition::First;
     let chunk = Chunk { stream: "client".to_owned(), epoch: 1, first: 1, last: 3, position, end: false };
     Delivery::new(batch, Some(chunk), 1, None).0
 }
 
-/// The records that match a filter, newest first.
-fn find(reader: &dyn QueryReader, filter: &str) -> Vec<Record<'static>> {
-    let filter = parse(filter, now_ns()).unwrap().filter;
+/// The records of a query's answer.
+fn find(reader: &dyn QueryReader, text: &str) -> Vec<Record<'static>> {
+    let Expression { filter, stage } = parse(text, now_ns()).unwrap();
     let mut found = Vec::new();
     let each = &mut |row: AnswerRow<'_>| {
         let AnswerRow::Record(record) = row else { panic!("expected a record, found {row:?}") };
         found.push(record.into_owned());
         RowFlow::Continue
     };
-    reader.run(&Query { filter, stage: None, since_ns: None, until_ns: None, limit: None }, each).unwrap();
+    reader.run(&Query { filter, stage, since_ns: None, until_ns: None, limit: None }, each).unwrap();
     found
 }
 
@@ -93,6 +100,133 @@ fn a_repeated_batch_is_stored_once_and_found_also_after_the_store_is_reopened() 
         assert_eq!(newest_first, find(&*reader, "logger=shop"), "{}", kind.name);
         store.close().unwrap();
     }
+}
+
+/// A store of each kind that has these records, with its reader.
+fn with_each_store(records: &[Record<'static>], check: impl Fn(&str, &dyn QueryReader)) {
+    for kind in stores::ALL {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(address) = new_address(kind, &folder) else { continue };
+        let (mut store, reader) = address.open(&settings()).unwrap();
+        let written = store.write(&[Delivery::new(batch(records), None, 1, None).0]).unwrap();
+
+        assert_eq!((records.len() as u64, 0), (written.stored, written.quarantined), "{}", kind.name);
+        check(kind.name, &*reader);
+        store.close().unwrap();
+    }
+}
+
+fn messages(records: &[Record<'_>]) -> String {
+    records.iter().map(|record| &*record.message).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_time_of_arrival_can_be_asked() {
+    let now = now_ns();
+    let minute = 60_000_000_000;
+    let record = |message: &'static str, time_ns, arrived_ns| Record {
+        time_ns: Some(time_ns),
+        arrived_ns: Some(arrived_ns),
+        message: message.into(),
+        ..Record::default()
+    };
+    let records = [
+        record("right", now - 30 * minute, now - 30 * minute + 1),
+        record("behind", now - 100 * minute, now - 2 * minute),
+        record("ahead", now + 60 * minute, now - minute),
+        record("extreme", i64::MIN, now - 90 * minute),
+    ];
+    with_each_store(&records, |kind, reader| {
+        for (expected, text) in [
+            ("ahead behind", "arrived>-10m"),
+            ("right extreme", "arrived<=-10m"),
+            ("behind extreme", "arrival_delay>5m"),
+            ("ahead", "arrival_delay<-5m"),
+            ("right", "arrival_delay=1ns"),
+            ("ahead right", "not arrival_delay>1ns"),
+            ("", "arrived=now"),
+            ("", "arrived~5"),
+        ] {
+            // A number has no pattern.
+            let Ok(_) = parse(text, now) else {
+                assert_eq!("arrived~5", text);
+                continue;
+            };
+            assert_eq!(expected, messages(&find(reader, text)), "{kind}: {text}");
+        }
+        let found = find(reader, "");
+        assert_eq!(Some(now - minute), found[0].arrived_ns, "{kind}");
+    });
+}
+
+#[test]
+fn integers_above_63_bits_are_compared_as_numbers() {
+    let now = now_ns();
+    let record = |(place, n): (usize, Value<'static>)| Record {
+        time_ns: Some(now - place as i64),
+        message: place.to_string().into(),
+        process: Some([7, 1 << 63, u64::MAX, 0][place % 4]),
+        fields: vec![("n".into(), n)],
+        ..Record::default()
+    };
+    let values = [
+        Value::Int(i64::MAX),
+        Value::text("9223372036854775808"),
+        Value::text("18446744073709551616"),
+        Value::text("-9223372036854775809"),
+        Value::Float(1e19),
+        Value::text("7"),
+        Value::text("1000000000000000000"),
+        Value::Int(6),
+    ];
+    let records: Vec<_> = values.into_iter().enumerate().map(record).collect();
+    with_each_store(&records, |kind, reader| {
+        for (expected, text) in [
+            ("0 1 2 4 7", "n>5"),
+            ("1 2 4", "n>9223372036854775807"),
+            ("1 2 4", "n>=9223372036854775808"),
+            ("1", "n=9223372036854775808"),
+            ("1", "n=\"9223372036854775808\""),
+            ("2", "n>1e19"),
+            ("1 4", "n>9223372036854775807 n<18446744073709551616"),
+            ("3", "n<0"),
+            ("3", "n<=-9223372036854775809"),
+            ("0 1 3 4 7", "n<18446744073709551616"),
+            ("5", "n=\"7\""),
+            ("0 2 3 4 5 6 7", "n!=9223372036854775808"),
+            ("1 2 5 6", "pid>7"),
+            ("1 2 5 6", "pid>=9223372036854775808"),
+            ("2 6", "pid=18446744073709551615"),
+            ("0 1 3 4 5 7", "pid<18446744073709551615"),
+            ("0 3 4 7", "pid<9223372036854775808"),
+        ] {
+            assert_eq!(expected, messages(&find(reader, text)), "{kind}: {text}");
+        }
+    });
+}
+
+#[test]
+fn the_newest_record_of_each_value_is_found() {
+    let now = now_ns();
+    let record = |(number, host, status): (i64, Option<&'static str>, i64)| Record {
+        time_ns: Some(now - number),
+        message: number.to_string().into(),
+        host: host.map(Into::into),
+        fields: vec![("status".into(), Value::Int(status))],
+        ..Record::default()
+    };
+    let sent = [(5, Some("a"), 200), (1, Some("a"), 503), (3, Some("b"), 200), (4, None, 404), (2, None, 200)];
+    with_each_store(&sent.map(record), |kind, reader| {
+        for (expected, text) in [
+            ("1 2 3", "| last by host"),
+            ("1 2 4", "| last by status"),
+            ("2 3 5", "status=200 | last by host"),
+            ("1", "| last by level"),
+            ("", "nothing | last by host"),
+        ] {
+            assert_eq!(expected, messages(&find(reader, text)), "{kind}: {text}");
+        }
+    });
 }
 
 #[test]

@@ -85,11 +85,10 @@ impl<'a> Draft<'a> {
         let record = &mut self.record;
         let place = match part {
             Part::Time => {
-                if record.time_ns.is_none() {
-                    record.time_ns = times::nanoseconds(&value);
-                    return record.time_ns.is_none().then_some(value);
-                }
-                return Some(value);
+                let Some(time) = times::read(&value).filter(|_| record.time_ns.is_none()) else { return Some(value) };
+                record.time_ns = Some(time.nanoseconds);
+                record.lacks_zone = time.lacks_zone;
+                return None;
             }
             Part::Nanoseconds => {
                 let Value::Int(time) = value else { return Some(value) };

@@ -26,3 +26,4 @@ pub mod shapes;
 pub mod splunk;
 pub mod syslog;
 pub mod times;
+pub mod zone;

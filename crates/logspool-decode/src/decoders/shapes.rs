@@ -45,7 +45,10 @@ const BUNYAN: u32 = V | PID | HOSTNAME;
 const SHAPES: &[Shape] = &[
     Shape {
         name: "logspool", marks: Marks(TIME_NS), scale: Some(Scale::Python), level: 0,
-        keys: &[("time_ns", Part::Nanoseconds), ("fields", Part::Fields)],
+        keys: &[
+            ("time_ns", Part::Nanoseconds), ("fields", Part::Fields), ("arrived_ns", Part::Repeated),
+            ("arrived", Part::Repeated),
+        ],
     },
     // The names that journald and syslog-ng use.
     Shape {

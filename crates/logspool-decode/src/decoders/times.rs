@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use chrono::{DateTime, FixedOffset, NaiveDateTime};
 
 use super::convert;
+use super::zone::{Zone, offset_seconds};
 use crate::value::Value;
 
 /// Forms of a date with a time of day. After it comes a zone, or nothing for UTC. A fraction may follow a comma.
@@ -34,35 +35,29 @@ const FORMS: &[(&str, &str)] = &[
     ("2026 Sep 21 14:13:20.125 UTC",         "%Y %b %e %H:%M:%S%.f"),
 ];
 
-/// Zones with one meaning, in hours: from RFC 2822, of Europe and of Japan.
-const ZONES: &[(&str, i32)] = &[
-    ("UTC", 0),
-    ("GMT", 0),
-    ("UT", 0),
-    ("EST", -5),
-    ("EDT", -4),
-    ("CST", -6),
-    ("CDT", -5),
-    ("MST", -7),
-    ("MDT", -6),
-    ("PST", -8),
-    ("PDT", -7),
-    ("WET", 0),
-    ("WEST", 1),
-    ("CET", 1),
-    ("CEST", 2),
-    ("EET", 2),
-    ("EEST", 3),
-    ("MSK", 3),
-    ("JST", 9),
-];
-
 /// Names of seconds and nanoseconds in an object that is a time: protobuf, Go, log4j2.
 const PARTS: &[(&str, &str)] =
     &[("seconds", "nanos"), ("sec", "nsec"), ("epochSecond", "nanoOfSecond"), ("secs", "nanos")];
 
-/// Converts a time to nanoseconds since 1970. Text without a zone is in UTC. Numbers are seconds, milliseconds,
-/// microseconds or nanoseconds, depending on their size.
+/// A time of a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentTime {
+    /// Nanoseconds since 1970.
+    pub nanoseconds: i64,
+    /// True if it is text without a zone, which is read as UTC.
+    pub lacks_zone: bool,
+}
+
+/// Reads a time. Text without a zone is in UTC. Numbers are seconds, milliseconds, microseconds or nanoseconds,
+/// depending on their size.
+pub fn read(value: &Value<'_>) -> Option<SentTime> {
+    match value {
+        Value::Text(text) => read_text(text),
+        value => nanoseconds(value).map(|nanoseconds| SentTime { nanoseconds, lacks_zone: false }),
+    }
+}
+
+/// Like [`read`], but returns only the nanoseconds since 1970.
 pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
     match value {
         Value::Text(text) => of_text(text),
@@ -82,18 +77,33 @@ pub fn nanoseconds(value: &Value<'_>) -> Option<i64> {
 
 /// Converts a text to nanoseconds since 1970.
 pub fn of_text(text: &str) -> Option<i64> {
+    read_text(text).map(|time| time.nanoseconds)
+}
+
+fn read_text(text: &str) -> Option<SentTime> {
     let text = text.trim();
-    if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
-        return time.timestamp_nanos_opt();
+    let with_zone = |text: &str| text.parse::<DateTime<FixedOffset>>().ok()?.timestamp_nanos_opt();
+    let known = |nanoseconds| SentTime { nanoseconds, lacks_zone: false };
+    if let Some(time) = with_zone(text).or_else(|| of_digits(text)) {
+        return Some(known(time));
     }
-    of_digits(text).or_else(|| {
-        let text = &*with_decimal_point(text);
-        if let Ok(time) = text.parse::<DateTime<FixedOffset>>() {
-            return time.timestamp_nanos_opt();
-        }
-        let (time, zone) = moment(text)?;
-        let offset = if zone.is_empty() { 0 } else { offset_seconds(zone)? };
-        time.and_utc().timestamp_nanos_opt()?.checked_sub(i64::from(offset) * 1_000_000_000)
+    let text = &*with_decimal_point(text);
+    if let Some(time) = with_zone(text) {
+        return Some(known(time));
+    }
+    let (time, zone) = moment(text)?;
+    let lacks_zone = zone.is_empty();
+    let offset = if lacks_zone { 0 } else { offset_of(zone, time)? };
+    let nanoseconds = time.and_utc().timestamp_nanos_opt()?.checked_sub(i64::from(offset) * 1_000_000_000)?;
+    Some(SentTime { nanoseconds, lacks_zone })
+}
+
+/// The offset of a zone at a local time: as [`offset_seconds`], or a name of the time zone database, also alone in
+/// brackets.
+fn offset_of(zone: &str, local: NaiveDateTime) -> Option<i32> {
+    offset_seconds(zone).or_else(|| {
+        let name = zone.strip_prefix('[').and_then(|zone| zone.strip_suffix(']')).unwrap_or(zone);
+        Zone::by_name(name).map(|zone| zone.offset_at(local))
     })
 }
 
@@ -116,31 +126,6 @@ fn with_decimal_point(text: &str) -> Cow<'_, str> {
         Some(at) => Cow::Owned(format!("{}.{}", &text[..at], &text[at + 1..])),
         None => Cow::Borrowed(text),
     }
-}
-
-/// The offset of a zone from UTC in seconds: `Z`, `+0200`, `+02:00`, `+02`, or a name. A name in brackets may follow,
-/// as Java writes it.
-pub fn offset_seconds(zone: &str) -> Option<i32> {
-    let zone = zone.split_once('[').map_or(zone, |(zone, _)| zone).trim();
-    if zone.eq_ignore_ascii_case("z") {
-        return Some(0);
-    }
-    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| name.eq_ignore_ascii_case(zone)) {
-        return Some(hours * 3600);
-    }
-    let sign = match zone.as_bytes().first()? {
-        b'+' => 1,
-        b'-' => -1,
-        _ => return None,
-    };
-    let digits: String = zone[1..].chars().filter(|character| *character != ':').collect();
-    let (hours, minutes) = match digits.len() {
-        2 => (digits.as_str(), "0"),
-        4 => digits.split_at_checked(2)?,
-        _ => return None,
-    };
-    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
-    ((0..24).contains(&hours) && (0..60).contains(&minutes)).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
 /// A number of seconds exceeds the first limit only after the year 5138. Larger numbers have a smaller unit.
@@ -221,6 +206,9 @@ mod tests {
             "2026-09-21T16:13:20.125+02",
             "2026-09-21T16:13:20.125+02:00[Europe/Berlin]",
             "2026-09-21 14:13:20.125 UTC",
+            "2026-09-21 16:13:20.125 Europe/Berlin",
+            "2026-09-21T11:13:20.125[America/Sao_Paulo]",
+            "2026-09-22 00:13:20.125 AEST",
             "2026-09-21 16:13:20.125 CEST",
             "2026-09-21 09:13:20.125 -0500",
             " 2026-09-21T14:13:20.125 ",

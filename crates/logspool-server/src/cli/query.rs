@@ -26,7 +26,7 @@ const DEFAULT_ROWS: u64 = 100;
 ///
 /// EXPRESSION: words and "phrases" match the message; FIELD=VALUE, !=, <, <=, >, >=, FIELD~"regex"; and (between terms
 /// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other
-/// key of the records. At the end `| count by FIELD` or `| histogram 1m`.
+/// key of the records. At the end `| count by FIELD`, `| last by FIELD` or `| histogram 1m`.
 ///
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
         text.as_ref().map(read).transpose()
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
-    let limit = arguments.limit.or(expression.stage.is_none().then_some(DEFAULT_ROWS));
+    let limit = arguments.limit.or(expression.has_records().then_some(DEFAULT_ROWS));
     let look = arguments.color.text_style();
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
@@ -138,7 +138,7 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
     let other = |why: &str| {
         CommandFailure::Failed(format!("the service sent a row that this version of logspool cannot read: {why}"))
     };
-    if expression.stage.is_none() {
+    if expression.has_records() {
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&AnswerRow::Record(record))?);
     }

@@ -18,6 +18,8 @@ pub struct Config {
     /// Addresses for senders: `tcp://HOST:PORT`, `udp://HOST:PORT`, `unix:///PATH`, `unix:///PATH?kind=datagram`, `tls://HOST:PORT`. A stream
     /// listener accepts every protocol; `?protocol=NAME` restricts it to one (see [Protocols](#protocols)). `?levels=NAME` sets the scale of
     /// level numbers in JSON and Forward (see [Levels](#levels)).
+    /// `?zone=Europe/Berlin` or `?zone=+02:00` sets the zone of times that name none; else they are in UTC, and those of
+    /// syslog in the zone of the service.
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<ListenAddress>,
     /// Address for queries, metrics and HTTP senders: `HOST:PORT`, or `"off"`.

@@ -88,7 +88,7 @@ impl QueryParameters {
         let now = now_ns();
         let expression = expression(&self.q, self.level.as_deref(), now)?;
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
-        let is_list = expression.stage.is_none();
+        let is_list = expression.has_records();
         Ok(Query {
             filter: expression.filter,
             stage: expression.stage,
@@ -147,8 +147,11 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         if let Err(StoreError::Fatal(_)) = resumed
             && has_rows
         {
-            // A file is damaged. The client gets the records of the other files, and then the reason.
+            // A file is damaged. The client gets the rows of the other files, and then the reason.
             // Writing to memory cannot fail.
+            if let Some(mut rest) = output.take().and_then(|output| output.finish().ok()) {
+                _ = hand_over(&mut rest, pieces);
+            }
             _ = pieces.flush();
         }
         let progress = resumed.map_err(|error| unavailable(&error))?;
@@ -197,16 +200,16 @@ pub(super) async fn histogram(
 
 /// Returns a function that writes the intervals of a histogram, separately for each level if `levels` is not empty.
 fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64]) -> WriteAnswer {
-    let mut left: Option<std::vec::IntoIter<Bar>> = None;
+    let mut left: Option<std::vec::IntoIter<Value>> = None;
     let mut sign = "[";
     Box::new(move |cancel, pieces| {
         let left = match &mut left {
             Some(left) => left,
-            none => none.insert(count(&*answers, &query, levels, cancel)?.into_iter()),
+            none => none.insert(bars(&*answers, &query, levels, cancel)?.into_iter()),
         };
-        for (time, level, count) in left {
+        for bar in left {
             // Writing to memory cannot fail.
-            let _ = write!(pieces, "{}{}", std::mem::replace(&mut sign, ","), bar(time, level, count));
+            let _ = write!(pieces, "{}{bar}", std::mem::replace(&mut sign, ","));
             if pieces.is_full() {
                 return Ok(AnswerProgress::Paused);
             }
@@ -219,6 +222,23 @@ fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64
 /// Start of an interval, its level if there is one, and the number of records.
 type Bar = (i64, Option<i64>, u64);
 
+/// The rows of a histogram. If a file is damaged, the last row names it: `{"error": text}`.
+fn bars(
+    answers: &dyn QueryReader,
+    query: &Query,
+    levels: &'static [i64],
+    cancel: &CancelToken,
+) -> Result<Vec<Value>, HttpError> {
+    let mut damage = None;
+    let counts = count(answers, query, levels, cancel, &mut damage)?;
+    let mut bars: Vec<_> = counts.into_iter().map(|(time, level, count)| bar(time, level, count)).collect();
+    match damage {
+        Some(damage) if bars.is_empty() => return Err(unavailable(&damage)),
+        damage => bars.extend(damage.map(|damage| json!({ "error": damage.to_string() }))),
+    }
+    Ok(bars)
+}
+
 /// Runs one histogram query per level. So SQLite can use its stored counts by minute, unless the filter needs more than
 /// loggers and levels.
 fn count(
@@ -226,10 +246,11 @@ fn count(
     query: &Query,
     levels: &'static [i64],
     cancel: &CancelToken,
+    damage: &mut Option<StoreError>,
 ) -> Result<Vec<Bar>, HttpError> {
     let mut counts = Vec::new();
     if levels.is_empty() {
-        intervals(answers, query, None, cancel, &mut counts)?;
+        intervals(answers, query, None, cancel, &mut counts, damage)?;
     }
     for (at, level) in levels.iter().enumerate() {
         let mut filter = query.filter.clone();
@@ -239,7 +260,7 @@ fn count(
         if let Some(above) = levels.get(at + 1) {
             filter = and_level(Comparison::Less, *above, filter);
         }
-        intervals(answers, &Query { filter, ..query.clone() }, Some(*level), cancel, &mut counts)?;
+        intervals(answers, &Query { filter, ..query.clone() }, Some(*level), cancel, &mut counts, damage)?;
     }
     counts.sort_unstable();
     counts.truncate(query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
@@ -252,6 +273,7 @@ fn intervals(
     level: Option<i64>,
     cancel: &CancelToken,
     counts: &mut Vec<Bar>,
+    damage: &mut Option<StoreError>,
 ) -> Result<(), HttpError> {
     let mut answer = answers.begin(query, cancel).map_err(|error| unavailable(&error))?;
     let mut each = |found: AnswerRow<'_>| {
@@ -260,7 +282,11 @@ fn intervals(
         }
         if counts.len() > MAX_BARS { RowFlow::Stop } else { RowFlow::Continue }
     };
-    answer.resume(&mut each).map_err(|error| unavailable(&error))?;
+    match answer.resume(&mut each) {
+        // A file is damaged. The intervals of the others are complete.
+        Err(error @ StoreError::Fatal(_)) => drop(damage.get_or_insert(error)),
+        resumed => drop(resumed.map_err(|error| unavailable(&error))?),
+    }
     if counts.len() > MAX_BARS {
         return Err(bad_request(format!("more than {MAX_BARS} intervals: use longer ones, or a shorter time range")));
     }

@@ -14,8 +14,10 @@ pub enum FieldKind {
 }
 
 /// All fields except extra keys.
-static KNOWN: [Field; 17] = [
+static KNOWN: [Field; 19] = [
     Field::Time,
+    Field::Arrived,
+    Field::ArrivalDelay,
     Field::Level,
     Field::Logger,
     Field::Message,
@@ -54,17 +56,20 @@ impl Field {
     pub fn name(&self) -> &str {
         match self {
             Self::Time => "time",
+            Self::Arrived => "arrived",
+            Self::ArrivalDelay => "arrival_delay",
             Self::Process => "pid",
             Self::Extra(key) => key,
             other => other.column().unwrap_or_default(),
         }
     }
 
-    /// The column of the field in a store. It has the name of the field in [`crate::batch::Row`]. `None`: extra keys
-    /// have no column of their own.
+    /// The column of the field in a store. It has the name of the field in [`crate::batch::Row`]. `None`: the field has
+    /// no column of its own.
     pub fn column(&self) -> Option<&'static str> {
         Some(match self {
             Self::Time => "time_ns",
+            Self::Arrived => "arrived_ns",
             Self::Level => "level",
             Self::Logger => "logger",
             Self::Message => "message",
@@ -81,14 +86,20 @@ impl Field {
             Self::SpanId => "span_id",
             Self::Exception => "exception",
             Self::Stack => "stack",
-            Self::Extra(_) => return None,
+            Self::ArrivalDelay | Self::Extra(_) => return None,
         })
     }
 
     /// The type of the field's values.
     pub fn kind(&self) -> FieldKind {
         match self {
-            Self::Time | Self::Level | Self::Line | Self::Process | Self::Thread => FieldKind::Number,
+            Self::Time
+            | Self::Arrived
+            | Self::ArrivalDelay
+            | Self::Level
+            | Self::Line
+            | Self::Process
+            | Self::Thread => FieldKind::Number,
             Self::Extra(_) => FieldKind::Any,
             _ => FieldKind::Text,
         }

@@ -1,17 +1,21 @@
 //! The SQL functions that SQLite needs for the SQL that [`super::Sql`] writes.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use rusqlite::functions::{Context, FunctionFlags};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Result};
 
-use super::{Pattern, Phrase};
+use super::matcher::compare_numbers;
+use super::{Pattern, Phrase, large_integer};
 use crate::cancel::QueryDeadline;
 
-/// Registers `holds_words(text, phrase)` and `matches(text, pattern)` with a connection. Both functions return 1 or 0.
-/// For NULL they return 0.
+/// Registers `holds_words(text, phrase)`, `matches(text, pattern)` and `large_order(value, number)` with a connection.
+/// The first two return 1 or 0. For NULL they return 0. The last returns the order of two numbers as -1, 0 or 1. One of
+/// them is an [integer as text](super::large_integer); for other text it returns NULL.
 ///
-/// If the phrase or the pattern is a parameter of a statement, it is compiled once for the statement. Both functions
+/// If the phrase or the pattern is a parameter of a statement, it is compiled once for the statement. These functions
 /// fail as soon as the deadline `until` has passed. They check it themselves, because SQLite checks it only after some
 /// hundred rows, and a pattern may take long for each row.
 ///
@@ -27,6 +31,10 @@ pub fn register(connection: &Connection, until: &QueryDeadline) -> Result<()> {
         let phrase: Arc<Option<Phrase>> = context.get_or_create_aux(1, |value| value.as_str().map(Phrase::new))?;
         Ok(phrase.as_ref().as_ref().is_some_and(|phrase| phrase.is_in(text)))
     })?;
+    connection.create_scalar_function("large_order", 2, flags, |context: &Context<'_>| {
+        let (value, literal) = (AnyNumber::of(context.get_raw(0)), AnyNumber::of(context.get_raw(1)));
+        Ok(value.zip(literal).and_then(|(value, literal)| value.order(literal)).map(|order| order as i64))
+    })?;
     let time = until.clone();
     connection.create_scalar_function("matches", 2, flags, move |context: &Context<'_>| {
         check(&time)?;
@@ -36,6 +44,33 @@ pub fn register(connection: &Connection, until: &QueryDeadline) -> Result<()> {
             .get_or_create_aux(1, |value| -> std::result::Result<_, Failure> { Ok(Pattern::new(value.as_str()?)?) })?;
         Ok(pattern.is_match(text))
     })
+}
+
+/// A number in SQLite, of any size.
+#[derive(Debug, Clone, Copy)]
+enum AnyNumber {
+    Whole(i128),
+    Double(f64),
+}
+
+impl AnyNumber {
+    fn of(value: ValueRef<'_>) -> Option<Self> {
+        Some(match value {
+            ValueRef::Integer(number) => Self::Whole(number.into()),
+            ValueRef::Real(number) => Self::Double(number),
+            ValueRef::Text(text) => Self::Whole(large_integer(str::from_utf8(text).ok()?)?),
+            _ => return None,
+        })
+    }
+
+    fn order(self, other: Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Whole(one), Self::Whole(two)) => Some(one.cmp(&two)),
+            (Self::Whole(one), Self::Double(two)) => Some(compare_numbers(one, two)),
+            (Self::Double(one), Self::Whole(two)) => Some(compare_numbers(two, one).reverse()),
+            (Self::Double(one), Self::Double(two)) => one.partial_cmp(&two),
+        }
+    }
 }
 
 fn check(until: &QueryDeadline) -> Result<()> {

@@ -67,7 +67,15 @@ impl<'a> Parser<'_, 'a> {
             return Err(self.error("`*` is not a wildcard: write ~\"regex\", or quote the text to search for it"));
         }
         let (field, literal) = match field {
-            Field::Time => match time::parse_time(&text, self.now_ns) {
+            Field::ArrivalDelay => match time::parse_delay(&text) {
+                Some(length) => (field, Literal::Int(length)),
+                None => {
+                    return Err(
+                        self.error("not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)")
+                    );
+                }
+            },
+            Field::Time | Field::Arrived => match time::parse_time(&text, self.now_ns) {
                 Ok(moment) => (field, Literal::Int(moment)),
                 Err(_) => return Err(self.error(format!("not a time: write {}", time::FORMS))),
             },
@@ -83,10 +91,13 @@ impl<'a> Parser<'_, 'a> {
             Field::Thread if is_quoted || !text.bytes().all(|byte| byte.is_ascii_digit()) => {
                 (Field::ThreadName, Literal::Text(text.into_owned()))
             }
+            Field::Process | Field::Thread if text.parse::<u64>().is_ok_and(|id| id > i64::MAX.cast_unsigned()) => {
+                (field, text.parse().map_or(Literal::Null, Literal::Large))
+            }
             Field::Line | Field::Process | Field::Thread => match text.parse() {
                 Ok(number) => (field, Literal::Int(number)),
                 Err(_) => {
-                    let largest = i64::MAX;
+                    let largest = if field == Field::Line { u64::from(u32::MAX) } else { u64::MAX };
                     return Err(self.error(format!("{} is a whole number up to {largest}", field.name())));
                 }
             },
@@ -103,6 +114,9 @@ impl<'a> Parser<'_, 'a> {
 
 /// Parses a number, `true`, `false` or `null`, written as in JSON and in records. Anything else is text.
 pub(super) fn parse_json(text: &str) -> Literal {
+    if let Some(number) = large_integer(text) {
+        return Literal::Large(number);
+    }
     let is_digit = |first: char| first == '-' || first.is_ascii_digit();
     let may_be = matches!(text, "true" | "false" | "null") || text.starts_with(is_digit);
     match may_be.then(|| serde_json::from_str(text)) {
@@ -111,5 +125,41 @@ pub(super) fn parse_json(text: &str) -> Literal {
         Some(Ok(Value::Int(value))) => Literal::Int(value),
         Some(Ok(Value::Float(value))) => Literal::Float(value),
         _ => Literal::Text(text.to_owned()),
+    }
+}
+
+/// Number of digits of the largest integers that are compared as numbers. All of them fit the type.
+const MAX_DIGITS: usize = 38;
+
+/// An integer that does not fit in 64 bits with a sign, written as decoders write it: they keep it as text. `None`: the
+/// text is something else, or has more than 38 digits.
+pub fn large_integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let is_large = (19..=MAX_DIGITS).contains(&digits.len()) && !digits.starts_with('0');
+    let number = (is_large && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten();
+    number.filter(|number| i64::try_from(*number).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_64_bits_are_known() {
+        for (expected, text) in [
+            (Some(1 << 63), "9223372036854775808"),
+            (Some(-(1 << 63) - 1), "-9223372036854775809"),
+            (Some(99_999_999_999_999_999_999_999_999_999_999_999_999), "99999999999999999999999999999999999999"),
+            (None, "9223372036854775807"),
+            (None, "-9223372036854775808"),
+            (None, "09223372036854775808"),
+            (None, "+9223372036854775808"),
+            (None, "9223372036854775808.0"),
+            (None, "999999999999999999999999999999999999999"),
+            (None, ""),
+            (None, "-"),
+        ] {
+            assert_eq!(expected, large_integer(text), "{text}");
+        }
     }
 }

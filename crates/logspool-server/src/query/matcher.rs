@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use super::{Comparison, Field, Filter, Literal};
+use super::{Comparison, Field, Filter, Literal, large_integer};
 use crate::batch::Row;
 use crate::record::Record;
 use crate::value::Value;
@@ -66,7 +66,7 @@ impl<'a> FieldValues<'a> for LazyRow<'_, 'a> {
             Field::SpanId => row.span_id,
             Field::Exception => row.exception,
             Field::Stack => row.stack,
-            Field::Time | Field::Level | Field::Line | Field::Process | Field::Thread | Field::Extra(_) => None,
+            _ => None,
         }
     }
 
@@ -74,6 +74,8 @@ impl<'a> FieldValues<'a> for LazyRow<'_, 'a> {
         let row = self.row;
         match field {
             Field::Time => Some(row.time_ns.into()),
+            Field::Arrived => Some(row.arrived_ns.into()),
+            Field::ArrivalDelay => Some(i128::from(row.arrived_ns) - i128::from(row.time_ns)),
             Field::Level => Some(row.level.into()),
             Field::Line => row.line.map(i128::from),
             Field::Process => row.process.map(i128::from),
@@ -103,13 +105,15 @@ impl<'a> FieldValues<'a> for Record<'a> {
             Field::SpanId => self.span_id.as_deref(),
             Field::Exception => self.exception.as_deref(),
             Field::Stack => self.stack.as_deref(),
-            Field::Time | Field::Level | Field::Line | Field::Process | Field::Thread | Field::Extra(_) => None,
+            _ => None,
         }
     }
 
     fn number(&self, field: &Field) -> Option<i128> {
         match field {
             Field::Time => self.time_ns.map(i128::from),
+            Field::Arrived => self.arrived_ns.map(i128::from),
+            Field::ArrivalDelay => Some(i128::from(self.arrived_ns?) - i128::from(self.time_ns?)),
             Field::Level => Some(self.level.into()),
             Field::Line => self.line.map(i128::from),
             Field::Process => self.process.map(i128::from),
@@ -146,6 +150,7 @@ fn order<'a>(parts: &impl FieldValues<'a>, field: &Field, literal: &Literal) -> 
     match (field, literal) {
         (Field::Extra(key), literal) => compare_value(parts.extra(key)?, literal),
         (field, Literal::Int(number)) => Some(parts.number(field)?.cmp(&i128::from(*number))),
+        (field, Literal::Large(number)) => Some(parts.number(field)?.cmp(number)),
         (field, Literal::Text(text)) => Some(parts.text(field)?.cmp(text)),
         _ => None,
     }
@@ -154,10 +159,18 @@ fn order<'a>(parts: &impl FieldValues<'a>, field: &Field, literal: &Literal) -> 
 fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
     match (value, literal) {
         (Value::Int(value), Literal::Int(literal)) => Some(value.cmp(literal)),
-        (Value::Int(value), Literal::Float(literal)) => Some(compare_numbers(*value, *literal)),
+        (Value::Int(value), Literal::Large(literal)) => Some(i128::from(*value).cmp(literal)),
+        (Value::Int(value), Literal::Float(literal)) => Some(compare_numbers((*value).into(), *literal)),
         (Value::Float(value), Literal::Int(literal)) if value.is_finite() => {
+            Some(compare_numbers((*literal).into(), *value).reverse())
+        }
+        (Value::Float(value), Literal::Large(literal)) if value.is_finite() => {
             Some(compare_numbers(*literal, *value).reverse())
         }
+        // An integer that is too large for a number is text.
+        (Value::Text(value), Literal::Int(literal)) => Some(large_integer(value)?.cmp(&i128::from(*literal))),
+        (Value::Text(value), Literal::Large(literal)) => Some(large_integer(value)?.cmp(literal)),
+        (Value::Text(value), Literal::Float(literal)) => Some(compare_numbers(large_integer(value)?, *literal)),
         (Value::Float(value), Literal::Float(literal)) if value.is_finite() => value.partial_cmp(literal),
         (Value::Bool(value), Literal::Bool(literal)) => (value == literal).then_some(Ordering::Equal),
         (Value::Null, Literal::Null) => Some(Ordering::Equal),
@@ -170,9 +183,9 @@ fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
 
 /// Compares an integer with a finite double exactly. The integer is not converted to a double, because that would round
 /// large integers.
-fn compare_numbers(whole: i64, other: f64) -> Ordering {
+pub(super) fn compare_numbers(whole: i128, other: f64) -> Ordering {
     // The cast drops the fraction and saturates at the limits of the integer type.
-    i128::from(whole).cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
+    whole.cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }
 
 /// The text to which a pattern is applied. A text value is used unchanged, and other values are written as JSON.
@@ -242,10 +255,11 @@ mod tests {
             (Greater, -1, -1.5),
             (Less, -2, -1.5),
             (Greater, (1 << 53) + 1, 9_007_199_254_740_992.0),
-            (Less, i64::MAX, 9_223_372_036_854_775_808.0),
-            (Equal, i64::MIN, -9_223_372_036_854_775_808.0),
-            (Less, i64::MAX, 1e300),
-            (Greater, i64::MIN, -1e300),
+            (Less, i64::MAX.into(), 9_223_372_036_854_775_808.0),
+            (Equal, i64::MIN.into(), -9_223_372_036_854_775_808.0),
+            (Less, i64::MAX.into(), 1e300),
+            (Greater, i64::MIN.into(), -1e300),
+            (Greater, 1_i128 << 64, 18_446_744_073_709_549_568.0),
         ] {
             assert_eq!(expected, compare_numbers(whole, other), "{whole} {other}");
         }

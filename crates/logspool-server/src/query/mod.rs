@@ -24,6 +24,7 @@ pub mod words;
 
 pub use error::QueryError;
 pub use field::FieldKind;
+pub use literal::large_integer;
 pub use matcher::Matcher;
 pub use parser::parse;
 pub use pattern::{Pattern, PatternError};

@@ -6,7 +6,7 @@
 //! and     = not { [ "and" ] not }
 //! not     = "not" not | "(" or ")" | term
 //! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
-//! stage   = "count" "by" FIELD | "histogram" LENGTH
+//! stage   = "count" "by" FIELD | "last" "by" FIELD | "histogram" LENGTH
 //! ```
 
 use super::lexer::{self, QueryToken, TokenKind};
@@ -231,7 +231,17 @@ impl<'a> Parser<'_, 'a> {
                 None => Err(self.error("expected a duration: write | histogram 1m (s, m, h or d)")),
             };
         }
-        Err(self.error("expected `count by FIELD` or `histogram 1m`"))
+        if self.take_word("last") {
+            if !self.take_word("by") {
+                return Err(self.error("expected `by`: write | last by FIELD"));
+            }
+            let Some(field) = self.tokens.first().copied().and_then(field) else {
+                return Err(self.error("expected a field: write | last by FIELD"));
+            };
+            self.next();
+            return Ok(Stage::LastBy(field));
+        }
+        Err(self.error("expected `count by FIELD`, `last by FIELD` or `histogram 1m`"))
     }
 }
 

@@ -22,6 +22,22 @@ pub fn time_range(filter: &Filter) -> (Option<i64>, Option<i64>) {
     (since, until)
 }
 
+/// The earliest time of arrival of a filter in nanoseconds since 1970. All matching records arrived then or later.
+pub fn arrived_since(filter: &Filter) -> Option<i64> {
+    let mut since = None;
+    for_each_condition(filter, &mut |part| {
+        if let Filter::Compare(
+            Field::Arrived,
+            Comparison::Equal | Comparison::Greater | Comparison::GreaterOrEqual,
+            Literal::Int(time),
+        ) = *part
+        {
+            since = since.max(Some(time));
+        }
+    });
+    since
+}
+
 /// Calls `found` with each condition that every matching record meets.
 fn for_each_condition<'f>(filter: &'f Filter, found: &mut impl FnMut(&'f Filter)) {
     match filter {
@@ -54,6 +70,8 @@ mod tests {
         ] {
             assert_eq!(expected, time_range(&filter(text)), "{text}");
         }
+        assert_eq!(at(2), arrived_since(&filter("arrived>1970-01-01T00:00:01Z arrived>=1970-01-01T00:00:02Z a")));
+        assert_eq!(None, arrived_since(&filter("(arrived>now or a) arrived<now not arrived>now")));
         let end = Filter::Compare(Field::Time, Comparison::LessOrEqual, Literal::Int(i64::MAX));
         assert_eq!((None, None), time_range(&end));
     }

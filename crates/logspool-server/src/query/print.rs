@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 
 use chrono::SecondsFormat;
 
-use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser};
+use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser, time};
 use crate::clock::rfc3339;
 use crate::decoders::convert;
 
@@ -73,7 +73,8 @@ fn inner(filter: &Filter, to: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn compare(field: &Field, comparison: Comparison, literal: &Literal, to: &mut fmt::Formatter<'_>) -> fmt::Result {
     write!(to, "{field}{comparison}")?;
     match (field, literal) {
-        (Field::Time, Literal::Int(time)) => to.write_str(&rfc3339(*time, SecondsFormat::AutoSi)),
+        (Field::ArrivalDelay, Literal::Int(length)) => to.write_str(&time::delay_text(*length)),
+        (Field::Time | Field::Arrived, Literal::Int(time)) => to.write_str(&rfc3339(*time, SecondsFormat::AutoSi)),
         (Field::Level, Literal::Int(number)) => match u16::try_from(*number).ok().and_then(convert::level_name) {
             Some(name) => to.write_str(name),
             None => number.fmt(to),
@@ -86,6 +87,7 @@ impl Display for Literal {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Int(number) => number.fmt(to),
+            Self::Large(number) => number.fmt(to),
             // `{:?}` always writes a point or an exponent, so the parser reads the value as a double again.
             Self::Float(number) => write!(to, "{number:?}"),
             Self::Text(text) => quote(text, to),
@@ -123,6 +125,7 @@ impl Display for Stage {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::CountBy(field) => write!(to, "count by {field}"),
+            Self::LastBy(field) => write!(to, "last by {field}"),
             Self::Histogram { interval_ns } => {
                 let seconds = interval_ns / 1_000_000_000;
                 let (length, unit) = [(86_400, "d"), (3_600, "h"), (60, "m")]
@@ -147,7 +150,7 @@ fn quoted(text: &str) -> String {
 pub fn quoted_value(text: &str) -> Cow<'_, str> {
     let is_bare = lexer::is_word(text) && !parser::is_keyword(text) && !text.contains('*');
     match literal::parse_json(text) {
-        Literal::Text(_) if is_bare => Cow::Borrowed(text),
+        Literal::Text(_) | Literal::Large(_) if is_bare => Cow::Borrowed(text),
         _ => Cow::Owned(quoted(text)),
     }
 }

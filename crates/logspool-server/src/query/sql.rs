@@ -126,16 +126,22 @@ impl Sql {
                 self.extra_text(key)
             }
             (Field::Process | Field::Thread, Dialect::Sqlite) => {
-                let column = column(field);
+                let column = self.column(field);
                 self.push("CASE WHEN ").push(column).push(" IS NOT NULL THEN printf('%u', ").push(column).push(") END")
             }
             (Field::Process | Field::Thread, Dialect::Postgres) => {
-                let column = column(field);
+                let column = self.column(field);
                 self.push("CASE WHEN ").push(column).push(" < 0 THEN (").push(column);
                 self.push("::numeric + 18446744073709551616)::text ELSE ").push(column).push("::text END")
             }
-            (field, _) if field.kind() == FieldKind::Number => self.push("CAST(").push(column(field)).push(" AS TEXT)"),
-            (field, _) => self.push(column(field)),
+            (field, _) if field.kind() == FieldKind::Number => {
+                let column = self.column(field);
+                self.push("CAST(").push(column).push(" AS TEXT)")
+            }
+            (field, _) => {
+                let column = self.column(field);
+                self.push(column)
+            }
         }
     }
 
@@ -200,13 +206,28 @@ impl Sql {
         match (field, literal) {
             (Field::Extra(key), literal) => self.compare_extra(key, comparison, literal),
             (Field::Process | Field::Thread, Literal::Int(number)) => {
-                self.compare_id(column(field), comparison, *number)
+                let column = self.column(field);
+                self.compare_id(column, comparison, (*number).into())
+            }
+            (Field::Process | Field::Thread, Literal::Large(number)) => {
+                let column = self.column(field);
+                self.compare_id(column, comparison, *number)
+            }
+            // Each number of such a column is nearer to zero.
+            (field, Literal::Large(number)) if field.kind() == FieldKind::Number => {
+                let column = self.column(field);
+                match comparison.accepts(0.cmp(number)) {
+                    true => self.push(column).push(" IS NOT NULL"),
+                    false => self.push("FALSE"),
+                }
             }
             (field, Literal::Int(number)) if field.kind() == FieldKind::Number => {
-                self.push(column(field)).push(operator_text(comparison)).bind(Parameter::Int(*number))
+                let column = self.column(field);
+                self.push(column).push(operator_text(comparison)).bind(Parameter::Int(*number))
             }
             (field, Literal::Text(text)) if field.kind() == FieldKind::Text => {
-                self.push(column(field)).collate(comparison);
+                let column = self.column(field);
+                self.push(column).collate(comparison);
                 self.push(operator_text(comparison)).bind(Parameter::Text(text.clone()))
             }
             _ => self.push("FALSE"),
@@ -214,19 +235,32 @@ impl Sql {
     }
 
     /// Compares an id. Ids are stored as signed integers with the same bits, so large ids are negative.
-    fn compare_id(&mut self, column: &'static str, comparison: Comparison, number: i64) -> &mut Self {
+    fn compare_id(&mut self, column: &'static str, comparison: Comparison, number: i128) -> &mut Self {
         use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
-        let sign = operator_text(comparison);
-        match comparison {
-            Greater | GreaterOrEqual if number < 0 => self.push(column).push(" IS NOT NULL"),
-            _ if number < 0 => self.push("FALSE"),
-            Equal | NotEqual => self.push(column).push(sign).bind(Parameter::Int(number)),
-            Less | LessOrEqual => {
-                self.push(column).push(" >= 0 AND ").push(column).push(sign).bind(Parameter::Int(number))
-            }
-            Greater | GreaterOrEqual => {
-                self.push(column).push(" < 0 OR ").push(column).push(sign).bind(Parameter::Int(number))
-            }
+        let Ok(id) = u64::try_from(number) else {
+            return match comparison.accepts(0.cmp(&number)) {
+                true => self.push(column).push(" IS NOT NULL"),
+                false => self.push("FALSE"),
+            };
+        };
+        let id = id.cast_signed();
+        match (comparison, id < 0) {
+            (Equal | NotEqual, _) => self.push(column),
+            (Less | LessOrEqual, false) => self.push(column).push(" >= 0 AND ").push(column),
+            (Greater | GreaterOrEqual, false) => self.push(column).push(" < 0 OR ").push(column),
+            (Less | LessOrEqual, true) => self.push(column).push(" >= 0 OR ").push(column),
+            (Greater | GreaterOrEqual, true) => self.push(column).push(" < 0 AND ").push(column),
+        };
+        self.push(operator_text(comparison)).bind(Parameter::Int(id))
+    }
+
+    /// The column of a field that is not an extra key, or the expression for its value. The difference of two times may
+    /// be too large for an integer. SQLite then continues with a double; PostgreSQL would report an error.
+    fn column(&self, field: &Field) -> &'static str {
+        match (field, self.dialect) {
+            (Field::ArrivalDelay, Dialect::Sqlite) => "(arrived_ns - time_ns)",
+            (Field::ArrivalDelay, Dialect::Postgres) => "(arrived_ns::numeric - time_ns)",
+            (field, _) => field.column().unwrap_or("NULL"),
         }
     }
 
@@ -261,11 +295,6 @@ impl Sql {
             }
         }
     }
-}
-
-/// The column of a field that is not an extra key.
-fn column(field: &Field) -> &'static str {
-    field.column().unwrap_or("NULL")
 }
 
 fn operator_text(comparison: Comparison) -> &'static str {

@@ -66,6 +66,31 @@ pub fn parse_duration(text: &str) -> Option<i64> {
     number.checked_mul(seconds * 1_000_000_000)
 }
 
+/// The units of a delay in nanoseconds, largest first.
+const DELAY_UNITS: [(i64, &str); 6] = [
+    (86_400_000_000_000, "d"),
+    (3_600_000_000_000, "h"),
+    (60_000_000_000, "m"),
+    (1_000_000_000, "s"),
+    (1_000_000, "ms"),
+    (1, "ns"),
+];
+
+/// Parses a duration that may be negative or zero to nanoseconds: an integer followed by `ns`, `ms`, `s`, `m`, `h` or
+/// `d`.
+pub(super) fn parse_delay(text: &str) -> Option<i64> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let (length, _) = DELAY_UNITS.iter().find(|(_, unit)| *unit == &text[digits.len()..])?;
+    let is_number = digits.strip_prefix('-').unwrap_or(digits).bytes().all(|byte| byte.is_ascii_digit());
+    digits.parse::<i64>().ok().filter(|_| is_number)?.checked_mul(*length)
+}
+
+/// Writes a duration in the largest unit that expresses it as an integer.
+pub(super) fn delay_text(length_ns: i64) -> String {
+    let (length, unit) = DELAY_UNITS.into_iter().find(|(length, _)| length_ns % length == 0).unwrap_or((1, "ns"));
+    format!("{}{}", length_ns / length, if length_ns == 0 { "s" } else { unit })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +119,23 @@ mod tests {
         }
         // The result would be before the earliest time that nanoseconds can express, so it is that earliest time.
         assert_eq!(Ok(i64::MIN), parse_time("2d", i64::MIN + 1));
+    }
+
+    #[test]
+    fn a_delay_is_read_as_it_is_written() {
+        for (expected, text) in [
+            (5 * 60 * SECOND, "5m"),
+            (-SECOND, "-1s"),
+            (0, "0s"),
+            (1_500_000_000, "1500ms"),
+            (2 * 86_400 * SECOND, "2d"),
+            (i64::MIN, "-9223372036854775808ns"),
+        ] {
+            assert_eq!((Some(expected), text), (parse_delay(text), &*delay_text(expected)));
+        }
+        for text in ["", "5", "m", "-m", "+5m", "5w", "5 m", "--5m", "9223372036854775807d", "5mm", "ü"] {
+            assert_eq!(None, parse_delay(text), "{text}");
+        }
     }
 
     #[test]

@@ -30,6 +30,13 @@ pub struct Expression {
     pub stage: Option<Stage>,
 }
 
+impl Expression {
+    /// True if the rows of the answer are records.
+    pub fn has_records(&self) -> bool {
+        matches!(self.stage, None | Some(Stage::LastBy(_)))
+    }
+}
+
 /// Selects records.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Filter {
@@ -63,6 +70,10 @@ pub struct Phrase {
 #[allow(missing_docs, reason = "the variants are those of Record")]
 pub enum Field {
     Time,
+    /// Time of arrival at the service.
+    Arrived,
+    /// How long after its time the record arrived, in nanoseconds. It is negative if the sender's clock is ahead.
+    ArrivalDelay,
     Level,
     Logger,
     Message,
@@ -102,9 +113,12 @@ pub enum Comparison {
 /// A value to compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Literal {
-    /// An integer. It is compared with number fields and with numbers in extra keys. For [`Field::Time`] it is
-    /// nanoseconds since 1970, for [`Field::Level`] the number of the level.
+    /// An integer. It is compared with number fields and with numbers in extra keys. For [`Field::Time`] and
+    /// [`Field::Arrived`] it is nanoseconds since 1970, for [`Field::Level`] the number of the level.
     Int(i64),
+    /// An integer that does not fit in 64 bits with a sign. It is compared like the others, also with the integers that
+    /// a store keeps as text: see [`super::large_integer`].
+    Large(i128),
     /// A double, for extra keys. It is never infinite and never NaN.
     Float(f64),
     /// Text without NUL characters. Texts are ordered by code points.
@@ -120,6 +134,9 @@ pub enum Literal {
 pub enum Stage {
     /// Counts the records for each value of a field, most frequent value first.
     CountBy(Field),
+    /// Selects the newest record for each value of a field, newest first. If several records have the newest time, it is
+    /// one of them.
+    LastBy(Field),
     /// Counts the records in each time interval, oldest interval first. Empty intervals are omitted.
     Histogram {
         /// Length of an interval in nanoseconds. Intervals begin at multiples of this length, counted from 1970.

@@ -11,12 +11,12 @@ use crate::record::Record;
 use crate::stores::AnswerRow;
 
 const RECORD: &str = "time,level,logger,message,file,line,function,host,process,process_name,thread,thread_name,task,\
-    trace_id,span_id,exception,stack,fields";
+    trace_id,span_id,exception,stack,fields,arrived";
 
 /// Appends the header line for the rows of a query with this stage.
 pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
     match stage {
-        None => to.push_str(RECORD),
+        None | Some(Stage::LastBy(_)) => to.push_str(RECORD),
         Some(Stage::CountBy(field)) => {
             text(field.name(), to);
             to.push_str(",count");
@@ -65,6 +65,7 @@ fn record(record: &Record<'_>, to: &mut String) {
     }
     let fields = (!record.fields.is_empty()).then(|| record.fields_as_json());
     next_text(fields.as_deref(), to);
+    next(record.arrived_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos)), to);
 }
 
 /// Appends a comma and a number, if there is one.

@@ -15,17 +15,20 @@ use crate::visible::needs_escape;
 struct JsonLine<'r, 'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arrived: Option<String>,
     #[serde(flatten)]
     record: &'r Record<'a>,
 }
 
-/// Appends a row. A record has its time as a number and also as text. Rows of a count or histogram are `{"FIELD":
+/// Appends a row. A record has its times as numbers and also as text. Rows of a count or histogram are `{"FIELD":
 /// value, "count": n}` or `{"time": text, "count": n}`.
 pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
     let json = match row {
         AnswerRow::Record(record) => {
-            let time = record.time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
-            serde_json::to_string(&JsonLine { time, record })?
+            let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
+            let (time, arrived) = (text(record.time_ns), text(record.arrived_ns));
+            serde_json::to_string(&JsonLine { time, arrived, record })?
         }
         AnswerRow::Count(value, count) => {
             let value = match value {

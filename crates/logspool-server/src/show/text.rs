@@ -21,6 +21,10 @@ const TIME_COLUMNS: usize = 24;
 /// Width of a level, in columns.
 const LEVEL_COLUMNS: usize = 8;
 
+/// The time of arrival is shown if it differs by more than this from the time of the record. Chosen: senders deliver
+/// within a minute, so the time of arrival would only repeat the time.
+const SHOWN_DELAY_NS: u64 = 60_000_000_000;
+
 /// Number of nanoseconds in a second.
 const SECOND_NS: i64 = 1_000_000_000;
 
@@ -146,6 +150,12 @@ impl TextWriter {
                 self.pair(place, field.name(), PairSource::Record, text, to);
                 place += 1;
             }
+        }
+        if let (Some(time_ns), Some(arrived_ns)) = (record.time_ns, record.arrived_ns)
+            && time_ns.abs_diff(arrived_ns) > SHOWN_DELAY_NS
+        {
+            let arrived = rfc3339(arrived_ns, SecondsFormat::AutoSi);
+            push_pair(Field::Arrived.name(), PairSource::Record, &arrived, to);
         }
         for (key, value) in &record.fields {
             match value {

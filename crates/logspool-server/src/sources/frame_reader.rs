@@ -10,9 +10,11 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use chrono::{DateTime, FixedOffset, Local};
+use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
 
 use crate::batch::{Arrival, Batch};
+use crate::clock::rfc3339;
+use crate::decoders::zone::Zone;
 use crate::metrics::{Metrics, TotalCounter};
 use crate::origin::Origin;
 use crate::peer::Peer;
@@ -22,6 +24,13 @@ use crate::value::Value;
 
 /// The logger of records about unreadable frames.
 pub const UNDECODED_LOGGER: &str = "logspool.undecoded";
+
+/// A record whose time is later than its arrival by more than this gets the time of arrival. Chosen: a day is more than
+/// a wrong zone explains, and such a record would be the first of every list until its time comes.
+const FAR_AHEAD_NS: i64 = 86_400_000_000_000;
+
+/// The field with the time that the sender gave, if that time is far in the future.
+const SENT_TIME: &str = "sent_time";
 
 /// Number of bytes of a frame that are shown as text if the frame is kept as base64.
 const SHOWN_BYTES: usize = 256;
@@ -66,7 +75,7 @@ impl<'a> FrameReader<'a> {
     /// Creates a reader for the frames of one peer.
     pub fn new(protocol: &'static Protocol, peer: Peer, metrics: &'a Metrics) -> Self {
         let frames = metrics.frames(protocol.name);
-        let arrived = Local::now().fixed_offset();
+        let arrived = now_at(&peer);
         let (host, batch) = (peer.host(), Batch::default());
         Self {
             protocol,
@@ -104,7 +113,7 @@ impl<'a> FrameReader<'a> {
 
     /// Sets the time of arrival of the next frames to now.
     pub fn mark_arrival(&mut self) {
-        self.arrived = Local::now().fixed_offset();
+        self.arrived = now_at(&self.peer);
     }
 
     /// Decodes a frame, and adds its record to the batch. White space between frames is ignored.
@@ -159,7 +168,16 @@ impl<'a> FrameReader<'a> {
 
     fn append(&mut self, record: &Record<'_>) {
         let time_ns = self.arrived.timestamp_nanos_opt().unwrap_or_default();
-        self.batch.push(record, Arrival { time_ns, host: &self.host });
+        let arrival = Arrival { time_ns, host: &self.host };
+        let in_zone = self.peer.zone().filter(|_| record.lacks_zone).zip(record.time_ns);
+        let in_zone = in_zone.map(|(zone, local_ns)| zone.to_utc(local_ns));
+        match in_zone.or(record.time_ns).filter(|time| time.saturating_sub(time_ns) > FAR_AHEAD_NS) {
+            None => {
+                self.batch.push(record, arrival);
+                in_zone.into_iter().for_each(|time| self.batch.set_last_time(time));
+            }
+            Some(sent) => self.batch.push(&with_sent_time(record, sent), arrival),
+        }
         // The decoder guessed the scale of the number. The option of the listener replaces the guess.
         if let Some(level) = record.sent_level.and_then(|number| self.peer.levels()?.level(number)) {
             self.batch.set_last_level(level);
@@ -264,6 +282,18 @@ impl<'a> FrameReader<'a> {
     }
 }
 
+/// The current time. Its offset is that of the peer's zone or of this machine, for times of syslog that name no zone.
+fn now_at(peer: &Peer) -> DateTime<FixedOffset> {
+    peer.zone().map_or_else(|| Local::now().fixed_offset(), Zone::now)
+}
+
+/// The record without its time, which becomes a field.
+fn with_sent_time<'a>(record: &Record<'a>, sent_ns: i64) -> Record<'a> {
+    let mut record = Record { time_ns: None, ..record.clone() };
+    record.fields.push((Cow::Borrowed(SENT_TIME), Value::text(rfc3339(sent_ns, SecondsFormat::AutoSi))));
+    record
+}
+
 /// The reason without the parts that differ from frame to frame: positions and numbers at its end. So unreadable frames
 /// can be counted by reason.
 fn general(why: &str) -> &str {
@@ -291,6 +321,7 @@ mod tests {
     use crate::decoders::levels::Scale;
     use crate::protocols::json::JSON;
     use crate::protocols::pickle::PICKLE;
+    use crate::protocols::syslog::SYSLOG;
 
     fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
@@ -322,6 +353,46 @@ mod tests {
             undecoded.fields
         );
         assert_eq!(Some("127.0.0.1"), undecoded.host);
+    }
+
+    #[test]
+    fn the_zone_of_a_listener_is_that_of_times_without_one() {
+        let metrics = Metrics::default();
+        let read = |protocol, frame: &str, zone| {
+            let peer = Peer::socket(([127, 0, 0, 1], 7).into()).with_zone(Zone::by_name(zone));
+            let mut reader = FrameReader::new(protocol, peer, &metrics);
+            reader.read(frame.as_bytes());
+            rfc3339(reader.take().row(0).unwrap().time_ns, SecondsFormat::AutoSi)
+        };
+        for (expected, zone, time) in [
+            ("2026-01-21T13:13:20Z", "Europe/Berlin", "2026-01-21 14:13:20"),
+            ("2026-07-21T12:13:20Z", "Europe/Berlin", "2026-07-21T14:13:20"),
+            ("2026-07-21T14:13:20Z", "Europe/Berlin", "2026-07-21T14:13:20Z"),
+            ("2026-07-21T08:43:20Z", "+05:30", "21/Jul/2026:14:13:20"),
+            ("2026-07-21T14:13:20Z", "no zone", "2026-07-21 14:13:20"),
+        ] {
+            assert_eq!(expected, read(&JSON, &format!("{{\"time\":\"{time}\"}}"), zone), "{zone} {time}");
+        }
+        assert_eq!("2026-07-21T08:43:20Z", read(&SYSLOG, "<14>Jul 21 2026 14:13:20 web shop: m", "+05:30"));
+        assert_eq!("2026-07-21T14:13:20Z", read(&SYSLOG, "<14>Jul 21 2026 14:13:20 UTC web shop: m", "+05:30"));
+    }
+
+    #[test]
+    fn a_time_far_in_the_future_is_marked_and_replaced() {
+        let now = Local::now().timestamp_nanos_opt().unwrap();
+        let hour = 3_600_000_000_000;
+        let times = [now - hour, now + 23 * hour, now + 25 * hour, i64::MAX];
+        let frames: Vec<_> = times.iter().map(|time| format!("{{\"time_ns\":{time},\"n\":1}}").into_bytes()).collect();
+        let batch = read(&JSON, &frames.iter().map(|frame| &frame[..]).collect::<Vec<_>>());
+
+        let rows: Vec<_> = batch.rows().collect();
+        for (row, time) in rows[..2].iter().zip(times) {
+            assert_eq!((time, Some(r#"{"n":1}"#)), (row.time_ns, row.fields));
+        }
+        for row in &rows[2..] {
+            assert_eq!(row.arrived_ns, row.time_ns);
+        }
+        assert_eq!(Some(r#"{"n":1,"sent_time":"2262-04-11T23:47:16.854775807Z"}"#), rows[3].fields);
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod folder;
 mod index;
 mod indexer;
 mod insert;
+mod last;
 mod location;
 mod merge;
 mod plan;

@@ -29,7 +29,7 @@ pub fn now_ns() -> i64 {
 pub fn unnumbered(records: &[Record<'_>]) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for record in records {
-        batch.push(record, Arrival { time_ns: now_ns(), host: "" });
+        batch.push(record, Arrival { time_ns: record.arrived_ns.unwrap_or_else(now_ns), host: "" });
     }
     Delivery::new(batch, None, 1, None).0
 }

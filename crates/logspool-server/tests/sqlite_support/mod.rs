@@ -51,7 +51,7 @@ pub fn open_with(folder: &Path, hand: &ManualClock, indexing: Indexing) -> Sqlit
 pub fn batch(records: &[Record<'_>]) -> Batch {
     let mut batch = Batch::default();
     for record in records {
-        batch.push(record, Arrival { time_ns: TODAY, host: "" });
+        batch.push(record, Arrival { time_ns: record.arrived_ns.unwrap_or(TODAY), host: "" });
     }
     batch
 }
@@ -80,6 +80,7 @@ pub fn numbered(chunk: Chunk) -> Arc<Delivery> {
 pub fn said(time_ns: i64, message: &str) -> Record<'static> {
     Record {
         time_ns: Some(time_ns),
+        arrived_ns: Some(TODAY),
         level: 20,
         logger: "shop".into(),
         message: message.to_owned().into(),

@@ -33,6 +33,11 @@ fn whole() -> impl Strategy<Value = i64> {
     prop_oneof![4 => -3..60_i64, 1 => any::<i64>(), 1 => select(&[i64::MIN, i64::MAX, (1 << 53) + 1][..])]
 }
 
+/// An integer that is kept as text.
+fn large() -> impl Strategy<Value = i128> {
+    select(vec![1 << 63, (1 << 63) + 1, 1 << 64, 10_i128.pow(37), -(1 << 63) - 1, -(1 << 64)])
+}
+
 fn fraction() -> impl Strategy<Value = f64> {
     prop_oneof![
         4 => (-6..100_i32).prop_map(|halves| f64::from(halves) / 2.0),
@@ -48,6 +53,7 @@ fn value() -> impl Strategy<Value = Value<'static>> {
         whole().prop_map(Value::Int),
         fraction().prop_map(Value::Float),
         text().prop_map(Value::text),
+        large().prop_map(|number| Value::text(number.to_string())),
         Just(Value::text("a\0b")),
     ];
     flat.prop_recursive(2, 8, 3, |inner| {
@@ -60,19 +66,21 @@ fn value() -> impl Strategy<Value = Value<'static>> {
 
 /// Any record with a time.
 pub fn record() -> impl Strategy<Value = Record<'static>> {
-    let id = || option::of(prop_oneof![4 => 0..60_u64, 1 => any::<u64>(), 1 => Just(u64::MAX)]);
+    let id = || option::of(prop_oneof![4 => 0..60_u64, 1 => any::<u64>(), 1 => select(vec![1 << 63, u64::MAX])]);
     let part = || option::of(text().prop_map(Into::into));
-    let numbers = (whole(), 0..60_u16, option::of(0..60_u32), id(), id());
+    let numbers = (whole(), option::of(0..60_i64), 0..60_u16, option::of(0..60_u32), id(), id());
     let texts = (text(), text(), [part(), part(), part(), part(), part()], [part(), part(), part(), part(), part()]);
     let fields = vec((key().prop_map(Into::into), value()), 0..4);
-    (numbers, texts, fields).prop_map(|((time_ns, level, line, process, thread), texts, fields)| {
+    (numbers, texts, fields).prop_map(|((time_ns, arrived_ns, level, line, process, thread), texts, fields)| {
         let (logger, message, some, others) = texts;
         let [file, function, host, process_name, thread_name] = some;
         let [task, trace_id, span_id, exception, stack] = others;
         Record {
             time_ns: Some(time_ns),
+            arrived_ns,
             level,
             sent_level: None,
+            lacks_zone: false,
             logger: logger.into(),
             message: message.into(),
             file,
@@ -116,12 +124,21 @@ fn text_field() -> impl Strategy<Value = Field> {
 }
 
 fn number_field() -> impl Strategy<Value = Field> {
-    select(vec![Field::Time, Field::Level, Field::Line, Field::Process, Field::Thread])
+    select(vec![
+        Field::Time,
+        Field::Arrived,
+        Field::ArrivalDelay,
+        Field::Level,
+        Field::Line,
+        Field::Process,
+        Field::Thread,
+    ])
 }
 
 fn literal() -> impl Strategy<Value = Literal> {
     prop_oneof![
         whole().prop_map(Literal::Int),
+        large().prop_map(Literal::Large),
         fraction().prop_map(Literal::Float),
         text().prop_map(Literal::Text),
         any::<bool>().prop_map(Literal::Bool),
@@ -142,6 +159,7 @@ fn written() -> impl Strategy<Value = Filter> {
     let compare = |(field, comparison, literal)| Filter::Compare(field, comparison, literal);
     let ordered = prop_oneof![
         whole().prop_map(Literal::Int),
+        large().prop_map(Literal::Large),
         fraction().prop_map(Literal::Float),
         text().prop_map(Literal::Text),
     ];
@@ -158,6 +176,8 @@ fn written() -> impl Strategy<Value = Filter> {
         1 => Just(Filter::All),
         4 => text().prop_filter_map("it has words", |text| Phrase::new(&text).map(Filter::Phrase)),
         4 => number.prop_map(|((field, literal), comparison)| Filter::Compare(field, comparison, literal)),
+        1 => (select(vec![Field::Process, Field::Thread]), comparison(), select(vec![1 << 63, (1 << 64) - 1]))
+            .prop_map(|(field, comparison, number)| Filter::Compare(field, comparison, Literal::Large(number))),
         4 => (text_field(), comparison(), text().prop_map(Literal::Text)).prop_map(compare),
         4 => (extra(), comparison(), ordered).prop_map(compare),
         2 => (extra(), equal, unordered).prop_map(compare),
@@ -184,8 +204,9 @@ pub fn written_filter() -> impl Strategy<Value = Filter> {
 pub fn filter() -> impl Strategy<Value = Filter> {
     tree(prop_oneof![
         4 => written(),
-        1 => (field(), comparison(), literal()).prop_map(|(field, comparison, literal)| {
-            Filter::Compare(field, comparison, literal)
+        1 => (field(), comparison(), literal()).prop_filter_map("a delay fits", |(field, comparison, literal)| {
+            let fits = field != Field::ArrivalDelay || !matches!(literal, Literal::Large(_));
+            fits.then_some(Filter::Compare(field, comparison, literal))
         }),
         1 => (field(), pattern()).prop_map(|(field, pattern)| Filter::Matches(field, pattern)),
         1 => select(vec![Filter::And(Vec::new()), Filter::Or(Vec::new())]),

@@ -6,7 +6,7 @@
 use chrono::format::{Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, TimeZone};
 
-use crate::decoders::times;
+use crate::decoders::{times, zone};
 
 /// Forms with a name of the month. `%Y` is missing in the usual form.
 const FORMS: &[&str] = &["%b %e %H:%M:%S%.f", "%b %e %Y %H:%M:%S%.f", "%Y %b %e %H:%M:%S%.f"];
@@ -58,7 +58,7 @@ fn local(word: &str) -> Option<DateTime<FixedOffset>> {
         return Some(time);
     }
     let zone = word.rfind(['+', '-']).filter(|at| *at > 10).unwrap_or(word.trim_end_matches(['Z', 'z']).len());
-    let offset = FixedOffset::east_opt(times::offset_seconds(&word[zone..])?)?;
+    let offset = FixedOffset::east_opt(zone::offset_seconds(&word[zone..])?)?;
     Some(DateTime::from_timestamp_nanos(times::of_text(word)?).with_timezone(&offset))
 }
 
@@ -92,7 +92,7 @@ fn zone(rest: &str, otherwise: FixedOffset) -> (FixedOffset, &str) {
     let word = rest.strip_prefix(' ').unwrap_or_default();
     let length = word.find([' ', ':']).unwrap_or(word.len());
     let is_name = length >= 3 && word[..length].bytes().all(|byte| byte.is_ascii_uppercase());
-    let seconds = is_name.then(|| times::offset_seconds(&word[..length])).flatten();
+    let seconds = is_name.then(|| zone::offset_seconds(&word[..length])).flatten();
     match seconds.and_then(FixedOffset::east_opt) {
         Some(zone) => (zone, &word[length..]),
         None => (otherwise, rest),

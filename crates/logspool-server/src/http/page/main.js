@@ -159,7 +159,8 @@ async function overview(parameters, signal) {
   const ask = async (length, more = {}) => {
     const answer = await get("/api/histogram", { ...parameters, ...more, interval: length, by: "level" }, signal);
     // Use the service's clock, because it resolves relative times.
-    return { rows: await answer.json(), now: Date.parse(answer.headers.get("date")) || Date.now() };
+    // A row without a time names a damaged file. The list of records shows the reason as well.
+    return { rows: (await answer.json()).filter((row) => row.time), now: Date.parse(answer.headers.get("date")) || Date.now() };
   };
   const range = at("range").value;
   const fixed = milliseconds(range);

@@ -10,7 +10,7 @@ export const LEVELS = [50, 40, 30, 20, 10];
 const MESSAGE = 1000;
 
 // Fields in the order in which they are shown. `process` is called `pid` in a query.
-const KNOWN = ["time", "level", "logger", "host", "process", "process_name", "thread", "thread_name", "task", "file", "line",
+const KNOWN = ["time", "arrived", "level", "logger", "host", "process", "process_name", "thread", "thread_name", "task", "file", "line",
   "function", "trace_id", "span_id"];
 const LONG = ["message", "exception", "stack"];
 

@@ -27,6 +27,7 @@ impl Sql {
             Literal::Bool(value) => self.is_bool(key, *value),
             Literal::Text(text) => self.compare_text(key, comparison, text),
             Literal::Int(number) => self.compare_number(key, comparison, Parameter::Int(*number)),
+            Literal::Large(number) => self.compare_number(key, comparison, Parameter::Text(number.to_string())),
             Literal::Float(number) => self.compare_number(key, comparison, Parameter::Float(*number)),
         }
     }
@@ -51,27 +52,45 @@ impl Sql {
         self.push(operator_text(comparison)).bind(Parameter::Text(text.to_owned()))
     }
 
+    /// Compares a number, or an integer that is kept as text because it is too large, with a number. A parameter that is
+    /// text is a large integer.
     fn compare_number(&mut self, key: usize, comparison: Comparison, number: Parameter) -> &mut Self {
+        let sign = operator_text(comparison);
+        let is_large = matches!(number, Parameter::Text(_));
+        let is_double = matches!(number, Parameter::Float(_));
+        self.parameters.push(number);
+        let number = self.parameters.len();
         match self.dialect {
             Dialect::Sqlite => {
-                self.json_type(key)
-                    .push(" IN ('integer', 'real') AND json_extract(fields, ")
-                    .placeholder(key)
-                    .push(")");
-                self.push(operator_text(comparison)).bind(number)
+                self.push("CASE ").json_type(key);
+                for kind in [" WHEN 'integer' THEN ", " WHEN 'real' THEN ", " WHEN 'text' THEN "] {
+                    self.push(kind);
+                    if is_large || kind == " WHEN 'text' THEN " {
+                        self.push("large_order(json_extract(fields, ").placeholder(key).push("), ");
+                        self.placeholder(number).push(")").push(sign).push("0");
+                    } else {
+                        self.push("json_extract(fields, ").placeholder(key).push(")").push(sign).placeholder(number);
+                    }
+                }
             }
             // Casting a value that is not a number fails. Only CASE prevents PostgreSQL from trying the cast.
             Dialect::Postgres => {
+                // If the literal is a double, both sides are compared as doubles. If it is an integer, they are compared
+                // exactly.
+                let (value_type, literal_type) = match (is_double, is_large) {
+                    (true, _) => (")::numeric::float8", ""),
+                    (false, true) => (")::numeric", "::numeric"),
+                    (false, false) => (")::numeric", ""),
+                };
                 self.push("CASE WHEN ").json_type(key).push(" = 'number' THEN (fields ->> ").placeholder(key);
-                self.push(match number {
-                    // If the literal is a double, both sides are compared as doubles. If it is an integer, they are
-                    // compared exactly.
-                    Parameter::Float(_) => ")::numeric::float8",
-                    _ => ")::numeric",
-                });
-                self.push(operator_text(comparison)).bind(number).push(" END")
+                self.push(value_type).push(sign).placeholder(number).push(literal_type);
+                self.push(" WHEN ").json_type(key).push(" = 'string' THEN CASE WHEN (fields ->> ").placeholder(key);
+                self.push(") ~ '^-?[1-9][0-9]{18,37}$' THEN (fields ->> ").placeholder(key);
+                self.push(")::numeric NOT BETWEEN -9223372036854775808 AND 9223372036854775807 AND (fields ->> ");
+                self.placeholder(key).push(value_type).push(sign).placeholder(number).push(literal_type).push(" END");
             }
         }
+        self.push(" END")
     }
 
     fn json_type(&mut self, key: usize) -> &mut Self {

@@ -102,7 +102,8 @@ mod tests {
         let mut batch = Batch::default();
         batch.push(&record, Arrival { time_ns: 5, host: "" });
 
-        let expected = r#"{"time_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
+        let expected =
+            r#"{"time_ns":5,"arrived_ns":5,"level":40,"logger":"shop","message":"a\u0000","fields":{"k":1}}"#;
         assert_eq!(expected, as_json(&batch.row(0).unwrap()));
     }
 }

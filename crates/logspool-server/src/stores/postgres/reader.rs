@@ -233,6 +233,9 @@ async fn search(
     sql.push("SELECT ");
     match &query.stage {
         None => sql.push(rows::SELECTED),
+        Some(Stage::LastBy(field)) => {
+            sql.push(rows::SELECTED).push(" FROM (SELECT DISTINCT ON (1) ").value(field).push(" AS of_value, records.*")
+        }
         Some(Stage::CountBy(field)) => sql.value(field).push(", count(*)"),
         Some(Stage::Histogram { interval_ns }) if *interval_ns <= 0 => {
             return Err(ServerFailure::Retry("an interval must be positive".to_owned()));
@@ -249,6 +252,7 @@ async fn search(
     sql.push(match &query.stage {
         // If records have the same time, the one that was stored last comes first.
         None => " ORDER BY time_ns DESC, ctid DESC",
+        Some(Stage::LastBy(_)) => " ORDER BY 1, time_ns DESC, ctid DESC) newest ORDER BY time_ns DESC",
         Some(Stage::CountBy(_)) => " GROUP BY 1 ORDER BY 2 DESC, 1",
         Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1",
     });
@@ -272,7 +276,7 @@ fn emit_row(
     each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow,
 ) -> Result<RowFlow, tokio_postgres::Error> {
     Ok(match &query.stage {
-        None => each(AnswerRow::Record(rows::read(row)?)),
+        None | Some(Stage::LastBy(_)) => each(AnswerRow::Record(rows::read(row)?)),
         Some(Stage::CountBy(field)) => {
             let (value, count): (Option<&str>, i64) = (row.try_get(0)?, row.try_get(1)?);
             let value = match (field, value) {

@@ -11,19 +11,19 @@ use crate::record::Record;
 
 /// The columns, in the order in which [`put`] writes them. Numbers come first, so that PostgreSQL stores them without
 /// padding.
-pub(super) const COLUMNS: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
+pub(super) const COLUMNS: &str = "time_ns, arrived_ns, process, thread, line, level, logger, message, file, function, host, \
     process_name, thread_name, task, trace_id, span_id, exception, stack, fields";
 
 /// The columns as [`read`] expects them.
-pub(super) const SELECTED: &str = "time_ns, process, thread, line, level, logger, message, file, function, host, \
+pub(super) const SELECTED: &str = "time_ns, arrived_ns, process, thread, line, level, logger, message, file, function, host, \
     process_name, thread_name, task, trace_id, span_id, exception, stack, fields::text";
 
 /// Number of columns.
-const COUNT: i16 = 18;
+const COUNT: i16 = 19;
 
-/// Maximum bytes of a row excluding its texts. A row has a column count, a length for each column, four 8-byte numbers,
+/// Maximum bytes of a row excluding its texts. A row has a column count, a length for each column, five 8-byte numbers,
 /// the 4-byte level and the version byte of `jsonb`.
-const ROW_BYTES: usize = 2 + COUNT as usize * 4 + 4 * 8 + 4 + 1;
+const ROW_BYTES: usize = 2 + COUNT as usize * 4 + 5 * 8 + 4 + 1;
 
 /// Writes the header of `COPY BINARY`: the signature, no flags and no extension.
 pub(super) fn begin(to: &mut BytesMut) {
@@ -56,6 +56,7 @@ fn put_columns(count: i16, row: &Row<'_>, to: &mut BytesMut) {
     to.reserve(ROW_BYTES);
     to.put_i16(count);
     put_number(Some(row.time_ns), to);
+    put_number(Some(row.arrived_ns), to);
     // PostgreSQL has no unsigned integers. The bits are stored as a signed integer, and converted back on reading.
     put_number(row.process.map(u64::cast_signed), to);
     put_number(row.thread.map(u64::cast_signed), to);
@@ -108,7 +109,7 @@ fn put_bytes(text: Option<Cow<'_, str>>, before: &[u8], to: &mut BytesMut) {
 pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
     let text = |at: usize| row.try_get::<_, Option<&str>>(at).map(|found| found.map(text::original));
     let number = |at: usize| row.try_get::<_, Option<i64>>(at);
-    let fields = match row.try_get::<_, Option<&str>>(17)?.map(text::original_json) {
+    let fields = match row.try_get::<_, Option<&str>>(18)?.map(text::original_json) {
         Some(Cow::Borrowed(json)) => Record::fields_from_json(json),
         Some(Cow::Owned(json)) => {
             Record { fields: Record::fields_from_json(&json), ..Record::default() }.into_owned().fields
@@ -117,23 +118,25 @@ pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
     };
     Ok(Record {
         time_ns: number(0)?,
-        process: number(1)?.map(i64::cast_unsigned),
-        thread: number(2)?.map(i64::cast_unsigned),
-        line: number(3)?.and_then(|line| u32::try_from(line).ok()),
-        level: u16::try_from(row.try_get::<_, i32>(4)?).unwrap_or_default(),
+        arrived_ns: number(1)?,
+        process: number(2)?.map(i64::cast_unsigned),
+        thread: number(3)?.map(i64::cast_unsigned),
+        line: number(4)?.and_then(|line| u32::try_from(line).ok()),
+        level: u16::try_from(row.try_get::<_, i32>(5)?).unwrap_or_default(),
         sent_level: None,
-        logger: text(5)?.unwrap_or_default(),
-        message: text(6)?.unwrap_or_default(),
-        file: text(7)?,
-        function: text(8)?,
-        host: text(9)?,
-        process_name: text(10)?,
-        thread_name: text(11)?,
-        task: text(12)?,
-        trace_id: text(13)?,
-        span_id: text(14)?,
-        exception: text(15)?,
-        stack: text(16)?,
+        lacks_zone: false,
+        logger: text(6)?.unwrap_or_default(),
+        message: text(7)?.unwrap_or_default(),
+        file: text(8)?,
+        function: text(9)?,
+        host: text(10)?,
+        process_name: text(11)?,
+        thread_name: text(12)?,
+        task: text(13)?,
+        trace_id: text(14)?,
+        span_id: text(15)?,
+        exception: text(16)?,
+        stack: text(17)?,
         fields,
     })
 }
@@ -159,7 +162,8 @@ mod tests {
         put(&batch.row(0).unwrap(), &mut found);
 
         let mut expected = BytesMut::new();
-        expected.put_i16(18);
+        expected.put_i16(19);
+        expected.put_slice(b"\0\0\0\x08\0\0\0\0\0\0\0\x05");
         expected.put_slice(b"\0\0\0\x08\0\0\0\0\0\0\0\x05");
         expected.put_slice(b"\0\0\0\x08\xff\xff\xff\xff\xff\xff\xff\xff");
         expected.put_slice(&[0xff; 8]);

@@ -15,7 +15,8 @@ use super::tables;
 
 /// Each step changes the tables from one version to the next. A published step is never changed. `LETTERS` is replaced
 /// by the result of [`letters`].
-const STEPS: &[&str] = &["
+const STEPS: &[&str] = &[
+    "
     CREATE TABLE logspool.records (
         time_ns bigint NOT NULL,
         process bigint,
@@ -50,7 +51,10 @@ const STEPS: &[&str] = &["
         reason text NOT NULL,
         record text NOT NULL
     );
-"];
+",
+    // Records of earlier versions have no time of arrival. The server changes the tables' definitions only.
+    "ALTER TABLE logspool.records ADD COLUMN arrived_ns bigint",
+];
 
 /// Key of the advisory lock that services take before they change the tables, so that one service at a time does so.
 /// The key is the ASCII text "logspool".

@@ -15,6 +15,7 @@ const TABLES: [(&str, &[(&str, &str)]); 3] = [
         "records",
         &[
             ("time_ns", "bigint"),
+            ("arrived_ns", "bigint"),
             ("process", "bigint"),
             ("thread", "bigint"),
             ("line", "bigint"),

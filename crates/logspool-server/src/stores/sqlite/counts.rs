@@ -1,6 +1,7 @@
 //! Counts the records of several files, by the values of a field or by intervals of time.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::path::Path;
 use std::sync::Arc;
@@ -56,6 +57,12 @@ impl QueryMemory {
         // Relaxed is enough here and in `drop`: no other memory access depends on this counter.
         self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_TOTAL_BYTES
     }
+
+    /// Takes `bytes` from this query's part again.
+    fn release(&mut self, bytes: usize) {
+        self.bytes -= bytes;
+        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
+    }
 }
 
 impl Drop for QueryMemory {
@@ -71,8 +78,12 @@ pub(super) struct CountQuery<'a> {
     pub until: &'a QueryDeadline,
 }
 
+/// The values of a query, and the error of the first file that was left out because it is damaged. No value of such a
+/// file is included.
+pub(super) type Found<T> = (T, Option<StoreError>);
+
 /// A part of a file, with the start and the end of the time range to read.
-type Part = (FilePart, Option<i64>, Option<i64>);
+pub(super) type Part = (FilePart, Option<i64>, Option<i64>);
 
 /// A key that records are counted by.
 pub(super) trait CountedKey: Eq + Hash {
@@ -115,53 +126,87 @@ impl CountQuery<'_> {
         files: &[CatalogEntry],
         key: CountKey<'_>,
         memory: &mut QueryMemory,
-    ) -> Result<HashMap<K, u64>, StoreError> {
-        let mut counts = HashMap::new();
-        let mut bytes = 0;
+    ) -> Result<Found<HashMap<K, u64>>, StoreError> {
+        let mut counts: HashMap<K, u64> = HashMap::new();
+        let left_out = self.each_file(files, |file| {
+            let parts = self.parts(file, key)?;
+            let statements = parts.into_iter().map(|(part, since, until)| part.counts(self.query, &key, since, until));
+            let read = |row: &Row<'_>| Ok(row.get::<_, i64>(1)?.unsigned_abs());
+            let found = self.values(file, statements, memory, counts.len(), read)?;
+            for (value, count) in found {
+                add(&mut counts, value, count, memory, |sum, count| *sum += count);
+            }
+            Ok(())
+        })?;
+        Ok((counts, left_out))
+    }
+
+    /// Calls `each` with each file. A file that is damaged is left out; the error of the first one is returned.
+    pub fn each_file(
+        &self,
+        files: &[CatalogEntry],
+        mut each: impl FnMut(&ReadFile) -> Result<(), StoreError>,
+    ) -> Result<Option<StoreError>, StoreError> {
+        let mut left_out = None;
         for entry in files {
-            let Some(file) = ReadFile::open(self.folder, entry, self.until)? else { continue };
-            for (piece, since, until) in self.parts(&file, key)? {
-                let BoundStatement { sql, values } = piece.counts(self.query, &key, since, until);
-                let mut add = |row: &Row<'_>| -> rusqlite::Result<Option<&'static str>> {
-                    let value = K::read(row.get_ref(0)?)?;
-                    let count = row.get::<_, i64>(1)?.unsigned_abs();
-                    let mut has_room = true;
-                    if !counts.contains_key(&value) {
-                        bytes += value.bytes();
-                        has_room = memory.take(value.bytes() + ENTRY_BYTES);
-                    }
-                    *counts.entry(value).or_default() += count;
-                    Ok(match counts.len() <= MAX_VALUES && bytes <= MAX_BYTES {
-                        true if has_room => None,
-                        true => Some("other queries count too many values now; retry later"),
-                        false => {
-                            Some("there are more than a million values, or they are too long; use a shorter time range")
-                        }
-                    })
-                };
-                let mut count = || -> rusqlite::Result<Option<&'static str>> {
-                    let mut statement = file.connection.prepare(&sql)?;
-                    let mut rows = statement.query(params_from_iter(&values))?;
-                    while let Some(row) = rows.next()? {
-                        if let Some(why) = add(row)? {
-                            return Ok(Some(why));
-                        }
-                    }
-                    Ok(None)
-                };
-                if let Some(why) = count().map_err(|error| file.failed(&error))? {
-                    return Err(StoreError::Retry(format!("cannot count: {why}")));
-                }
+            let opened = ReadFile::open(self.folder, entry, self.until);
+            match opened.and_then(|file| file.as_ref().map_or(Ok(()), &mut each)) {
+                Err(error @ StoreError::Fatal(_)) => drop(left_out.get_or_insert(error)),
+                done => done?,
             }
         }
-        Ok(counts)
+        Ok(left_out)
+    }
+
+    /// Reads the keys in the first column of these statements, each with the value that `read` returns. `known` is the
+    /// number of keys that the query has already.
+    pub fn values<K: CountedKey, V>(
+        &self,
+        file: &ReadFile,
+        statements: impl Iterator<Item = BoundStatement>,
+        memory: &mut QueryMemory,
+        known: usize,
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<V>,
+    ) -> Result<Vec<(K, V)>, StoreError> {
+        let mut found = Vec::new();
+        for BoundStatement { sql, values } in statements {
+            let mut read_all = || -> rusqlite::Result<Option<&'static str>> {
+                let mut statement = file.connection.prepare(&sql)?;
+                let mut rows = statement.query(params_from_iter(&values))?;
+                while let Some(row) = rows.next()? {
+                    let key = K::read(row.get_ref(0)?)?;
+                    let has_room = memory.take(key.bytes() + ENTRY_BYTES);
+                    found.push((key, read(row)?));
+                    if known.max(found.len()) > MAX_VALUES
+                        || memory.bytes.saturating_sub((known + found.len()) * ENTRY_BYTES) > MAX_BYTES
+                    {
+                        return Ok(Some(
+                            "there are more than a million values, or they are too long; use a shorter time range",
+                        ));
+                    }
+                    if !has_room {
+                        return Ok(Some("other queries count too many values now; retry later"));
+                    }
+                }
+                Ok(None)
+            };
+            if let Some(why) = read_all().map_err(|error| file.failed(&error))? {
+                return Err(StoreError::Retry(format!("cannot count: {why}")));
+            }
+        }
+        Ok(found)
     }
 
     fn parts(&self, file: &ReadFile, key: CountKey<'_>) -> Result<Vec<Part>, StoreError> {
-        let (since, until) = (self.query.since_ns, self.query.until_ns);
         if !needs_records(&self.query.filter) && can_count_minutes(key) {
-            return Ok(by_minutes(since, until));
+            return Ok(by_minutes(self.query.since_ns, self.query.until_ns));
         }
+        self.record_parts(file)
+    }
+
+    /// The parts of a file that have all matching records.
+    pub fn record_parts(&self, file: &ReadFile) -> Result<Vec<Part>, StoreError> {
+        let (since, until) = (self.query.since_ns, self.query.until_ns);
         let whole = vec![(FilePart::ByTime, since, until)];
         let Some(end) = file.indexed_to else { return Ok(whole) };
         let piece = match IndexChoice::of(&self.query.filter) {
@@ -179,6 +224,24 @@ impl CountQuery<'_> {
             return Ok(whole);
         }
         Ok(vec![(piece, since, until), (FilePart::Tail(end), since, until)])
+    }
+}
+
+/// Adds a value to those of a key. If the key is new, the memory that it takes stays taken.
+pub(super) fn add<K: CountedKey, V>(
+    to: &mut HashMap<K, V>,
+    key: K,
+    value: V,
+    memory: &mut QueryMemory,
+    combine: impl FnOnce(&mut V, V),
+) {
+    let bytes = key.bytes() + ENTRY_BYTES;
+    match to.entry(key) {
+        Entry::Occupied(mut found) => {
+            combine(found.get_mut(), value);
+            memory.release(bytes);
+        }
+        Entry::Vacant(place) => drop(place.insert(value)),
     }
 }
 
@@ -218,6 +281,8 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
 #[derive(Debug)]
 pub(super) struct Counts {
     left: RemainingCounts,
+    /// Why a file was left out. The answer ends with this error, after all counts of the other files.
+    left_out: Option<StoreError>,
     _memory: QueryMemory,
 }
 
@@ -232,19 +297,24 @@ enum RemainingCounts {
 impl Counts {
     /// Returns the greatest counts first. Equal counts are in the order of their values, and a missing value comes
     /// first.
-    pub fn of_values(counts: HashMap<Option<String>, u64>, limit: u64, memory: QueryMemory) -> Self {
+    pub fn of_values((counts, left_out): Found<HashMap<Option<String>, u64>>, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: RemainingCounts::Values(counts.into_iter()), _memory: memory }
+        Self { left: RemainingCounts::Values(counts.into_iter()), left_out, _memory: memory }
     }
 
     /// Returns the oldest intervals first.
-    pub fn of_intervals(counts: HashMap<i64, u64>, interval_ns: i64, limit: u64, memory: QueryMemory) -> Self {
+    pub fn of_intervals(
+        (counts, left_out): Found<HashMap<i64, u64>>,
+        interval_ns: i64,
+        limit: u64,
+        memory: QueryMemory,
+    ) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
         counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: RemainingCounts::Intervals(counts.into_iter(), interval_ns), _memory: memory }
+        Self { left: RemainingCounts::Intervals(counts.into_iter(), interval_ns), left_out, _memory: memory }
     }
 
     /// Passes the next count to `each`. `None`: there are no more counts.
@@ -266,7 +336,7 @@ impl QueryAnswer for Counts {
             match self.emit_next(each) {
                 Some(RowFlow::Continue) => {}
                 Some(RowFlow::Pause) => return Ok(AnswerProgress::Paused),
-                Some(RowFlow::Stop) | None => return Ok(AnswerProgress::Ended),
+                Some(RowFlow::Stop) | None => return self.left_out.take().map_or(Ok(AnswerProgress::Ended), Err),
             }
         }
     }

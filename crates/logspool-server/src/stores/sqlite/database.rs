@@ -11,9 +11,6 @@ use super::read_only;
 use crate::cancel::QueryDeadline;
 use crate::stores::{StoreError, private};
 
-/// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
-pub(super) const VERSION: i64 = 1;
-
 /// How long a connection waits for the lock of another connection. The store's own connections hold locks for a shorter
 /// time. A person with `sqlite3` may hold a lock for longer.
 const BUSY: Duration = Duration::from_secs(5);
@@ -24,10 +21,13 @@ const STEPS: i32 = 5_000;
 
 /// The columns of a record, in the order in which they are written and read.
 pub(super) const COLUMNS: &str = "time_ns, level, logger, message, file, line, function, host, process, process_name, \
-                                  thread, thread_name, task, trace_id, span_id, exception, stack, fields";
+                                  thread, thread_name, task, trace_id, span_id, exception, stack, fields, arrived_ns";
+
+/// The only column of a record that day files of version 1 do not have.
+const ADDED_BY_2: &str = "arrived_ns";
 
 /// Number of columns.
-pub(super) const COLUMN_COUNT: usize = 18;
+pub(super) const COLUMN_COUNT: usize = 19;
 
 /// The purpose of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,11 +50,20 @@ impl DatabaseKind {
         }
     }
 
+    /// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
+    /// Version 2 of day files added the time of arrival.
+    pub(super) fn version(self) -> i64 {
+        match self {
+            Self::Day => 2,
+            Self::Index | Self::Catalog => 1,
+        }
+    }
+
     fn schema(self) -> &'static str {
         match self {
             Self::Day => {
-                "CREATE TABLE records(id INTEGER PRIMARY KEY, time_ns INTEGER, level INTEGER, logger TEXT, message TEXT,
-                     file TEXT, line INTEGER, function TEXT, host TEXT, process INTEGER, process_name TEXT,
+                "CREATE TABLE records(id INTEGER PRIMARY KEY, time_ns INTEGER, arrived_ns INTEGER, level INTEGER,
+                     logger TEXT, message TEXT, file TEXT, line INTEGER, function TEXT, host TEXT, process INTEGER, process_name TEXT,
                      thread INTEGER, thread_name TEXT, task TEXT, trace_id TEXT, span_id TEXT, exception TEXT,
                      stack TEXT, fields TEXT);
                  CREATE INDEX records_by_time ON records(time_ns);
@@ -149,13 +158,16 @@ pub(super) fn open_read(
     };
     let open = |connect: &dyn Fn() -> rusqlite::Result<Connection>| -> rusqlite::Result<(Connection, Schema)> {
         let mut connection = connect()?;
+        let schema = schema(kind, &connection)?;
+        if kind == DatabaseKind::Day && schema == Schema::Ours && is_version_1(&connection)? {
+            show_as_version_2(&connection)?;
+        }
         connection.pragma_update(None, "query_only", true)?;
         // Only the writer checkpoints the log of a killed process, because it checks the log for damage first.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
         if let Some(until) = until.cloned() {
             connection.progress_handler(STEPS, Some(move || until.has_passed()))?;
         }
-        let schema = schema(kind, &connection)?;
         Ok((connection, schema))
     };
     let opened = open(&usual).or_else(|error| match read_only::connection(path, &error) {
@@ -180,8 +192,9 @@ pub(super) fn emptiness(path: &Path) -> String {
 
 /// Checks that a day file has all tables with all columns. The error names the missing table or column.
 pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
+    let without_new = COLUMNS.strip_suffix(ADDED_BY_2).map_or(COLUMNS, |columns| columns.trim_end_matches(", "));
     for (columns, table) in [
-        (COLUMNS, "records"),
+        (if is_version_1(connection)? { without_new } else { COLUMNS }, "records"),
         ("minute, logger, level, count", "rollup"),
         ("stream, epoch, last, seen_ns", "streams"),
         ("received_ns, reason, record", "quarantine"),
@@ -196,7 +209,31 @@ pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
 pub(super) fn create_schema(kind: DatabaseKind, connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(kind.schema())?;
     connection.pragma_update(None, "application_id", kind.application_id())?;
-    connection.pragma_update(None, "user_version", VERSION)
+    connection.pragma_update(None, "user_version", kind.version())
+}
+
+/// Adds the column of version 2 to an older day file, in one transaction. SQLite changes the table's definition only,
+/// so this takes the same time for a large file.
+pub(super) fn update_day_file(connection: &Connection) -> rusqlite::Result<()> {
+    if !is_version_1(connection)? {
+        return Ok(());
+    }
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    connection.execute_batch(&format!("ALTER TABLE records ADD COLUMN {ADDED_BY_2} INTEGER"))?;
+    connection.pragma_update(None, "user_version", DatabaseKind::Day.version())?;
+    connection.execute_batch("COMMIT")
+}
+
+/// Hides the table `records` of an older day file behind a view of the same name with the columns of version 2. The
+/// view belongs to the connection, so the file does not change, and queries still use the indexes of the table.
+fn show_as_version_2(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    connection.execute_batch(&format!("CREATE TEMP VIEW records AS SELECT *, NULL AS {ADDED_BY_2} FROM main.records"))
+}
+
+/// True if a day file was made by a logspool that did not store the time of arrival.
+fn is_version_1(connection: &Connection) -> rusqlite::Result<bool> {
+    Ok(connection.query_one("PRAGMA main.user_version", [], |row| row.get::<_, i64>(0))? < 2)
 }
 
 /// True if the tables exist. Fails if the tables belong to another program or to a newer version.
@@ -213,8 +250,8 @@ pub(super) enum Schema {
     None,
     /// The tables have a version that this logspool supports.
     Ours,
-    /// The tables belong to a newer logspool. Their version is this number.
-    Newer(i64),
+    /// The tables belong to a newer logspool.
+    Newer { version: i64, supported: i64 },
     /// The tables belong to another program.
     Foreign,
 }
@@ -229,8 +266,8 @@ impl Schema {
         let path = path.display();
         match self {
             Self::None | Self::Ours => None,
-            Self::Newer(version) => Some(format!(
-                "cannot use {path}: its schema has version {version}, this logspool supports {VERSION}; use a \
+            Self::Newer { version, supported } => Some(format!(
+                "cannot use {path}: its schema has version {version}, this logspool supports {supported}; use a \
                  newer logspool, or \
                  another folder"
             )),
@@ -247,7 +284,7 @@ pub(super) fn schema(kind: DatabaseKind, connection: &Connection) -> rusqlite::R
     Ok(match tables {
         0 => Schema::None,
         _ if id != kind.application_id() => Schema::Foreign,
-        _ if version > VERSION => Schema::Newer(version),
+        _ if version > kind.version() => Schema::Newer { version, supported: kind.version() },
         _ => Schema::Ours,
     })
 }

@@ -95,6 +95,13 @@ impl DayFile {
         Ok(Self { connection, path, name, day, sequence, sealed, identity })
     }
 
+    /// Opens an existing file to write more records into it, and updates a file of an older version.
+    pub fn open_newest(folder: &Path, entry: &CatalogEntry, day: Day) -> Result<Self, StoreError> {
+        let file = Self::open(folder, entry, day)?;
+        database::update_day_file(&file.connection).map_err(|error| failed("update", &file.path, &error))?;
+        Ok(file)
+    }
+
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
@@ -244,7 +251,11 @@ pub(super) fn condition(folder: &Path, name: &str) -> Result<FileCondition, Stor
             }
             schema => {
                 let why = schema.problem(&path).unwrap_or_default();
-                if matches!(schema, Schema::Newer(_)) { FileCondition::Newer(why) } else { FileCondition::Damaged(why) }
+                if matches!(schema, Schema::Newer { .. }) {
+                    FileCondition::Newer(why)
+                } else {
+                    FileCondition::Damaged(why)
+                }
             }
         })
     };

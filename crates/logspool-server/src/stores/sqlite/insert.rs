@@ -179,7 +179,8 @@ fn bind(to: &mut CachedStatement<'_>, from: usize, row: &Row<'_>) -> rusqlite::R
     to.raw_bind_parameter(from + 14, row.span_id)?;
     to.raw_bind_parameter(from + 15, row.exception)?;
     to.raw_bind_parameter(from + 16, row.stack)?;
-    to.raw_bind_parameter(from + 17, row.fields)
+    to.raw_bind_parameter(from + 17, row.fields)?;
+    to.raw_bind_parameter(from + 18, row.arrived_ns)
 }
 
 /// The record as JSON, truncated to [`QUARANTINE_BYTES`].

@@ -227,6 +227,17 @@ impl FilePart {
         BoundStatement::of(&sql)
     }
 
+    /// A statement for the newest matching record of each value of a field: the value, the record's time and its number.
+    /// SQLite takes the number from the row with the maximum.
+    pub fn newest(&self, query: &Query, field: &Field, since: Option<i64>, until: Option<i64>) -> BoundStatement {
+        let mut sql = Sql::new(Dialect::Sqlite);
+        sql.push("SELECT ").value(field).push(", max(time_ns), id");
+        self.from(&mut sql);
+        self.between(&mut sql, since, until);
+        sql.push(" AND ").condition(&query.filter).push(" GROUP BY 1");
+        BoundStatement::of(&sql)
+    }
+
     /// A statement for the number of matching records per key.
     pub fn counts(&self, query: &Query, key: &CountKey<'_>, since: Option<i64>, until: Option<i64>) -> BoundStatement {
         let mut sql = Sql::new(Dialect::Sqlite);

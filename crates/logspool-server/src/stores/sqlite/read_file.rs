@@ -128,7 +128,7 @@ fn attach(connection: &Connection, path: &Path) -> bool {
         connection.pragma_query_value(Some("ix"), "user_version", |row| row.get::<_, i64>(0))
     };
     match version() {
-        Ok(version) => version == database::VERSION,
+        Ok(version) => version == DatabaseKind::Index.version(),
         Err(error) => {
             warn_damaged_index(path, &error);
             false
@@ -167,8 +167,10 @@ pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'sta
     let fields = text(17)?;
     Ok(Record {
         time_ns: number(0)?,
+        arrived_ns: number(18)?,
         level: number(1)?.and_then(|level| u16::try_from(level).ok()).unwrap_or_default(),
         sent_level: None,
+        lacks_zone: false,
         logger: text(2)?.unwrap_or_default(),
         message: text(3)?.unwrap_or_default(),
         file: text(4)?,

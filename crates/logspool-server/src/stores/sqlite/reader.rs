@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::catalog::{Catalog, CatalogEntry};
 use super::counts::{CountMemory, CountQuery, Counts};
 use super::damage::DamageNotes;
-use super::folder::bytes_of_day;
+use super::folder::{Day, bytes_of_day};
+use super::last;
 use super::merge::FileMerge;
 use super::plan::CountKey;
 use super::read_file::ReadFile;
@@ -101,9 +102,18 @@ impl SqliteReader {
     fn files(&self, query: &Query) -> Result<Vec<CatalogEntry>, StoreError> {
         let since = query.since_ns.unwrap_or(i64::MIN);
         let mut entries = Catalog::open_read(&self.folder)?.entries()?;
-        entries.retain(|entry| entry.overlaps(since, query.until_ns));
+        let arrived = plan::arrived_since(&query.filter);
+        entries.retain(|entry| {
+            entry.overlaps(since, query.until_ns) && arrived.is_none_or(|time| may_have_arrived(entry, time))
+        });
         Ok(entries)
     }
+}
+
+/// True if the file may have records that arrived at this time or later. A file gets records on its day and, if the
+/// clock was set back, on the day before. A day more is added for other changes of the clock.
+fn may_have_arrived(entry: &CatalogEntry, time_ns: i64) -> bool {
+    Day::in_name(&entry.name).is_none_or(|day| Day::of(time_ns).after(day) <= 1)
 }
 
 impl QueryReader for SqliteReader {
@@ -169,6 +179,7 @@ impl SqliteReader {
                 let counts = counting.run::<Option<String>>(&files, CountKey::Value(field), &mut memory)?;
                 Box::new(Counts::of_values(counts, limit, memory))
             }
+            Some(Stage::LastBy(field)) => Box::new(last::find(&counting, files, field, limit, memory)?),
             Some(Stage::Histogram { interval_ns }) => {
                 let interval_ns = (*interval_ns).max(1);
                 let counts = counting.run::<i64>(&files, CountKey::Interval(interval_ns), &mut memory)?;

@@ -58,7 +58,7 @@ impl SqliteStore {
         let today = Day::of(now_ns);
         let newest = entries.last().filter(|newest| !newest.sealed && !damages.has(&newest.name));
         let (file, listed) = match newest {
-            Some(newest) => (DayFile::open(&folder, newest, day_of(newest, today))?, true),
+            Some(newest) => (DayFile::open_newest(&folder, newest, day_of(newest, today))?, true),
             // There is no file to continue: the newest file is sealed, damaged or missing. Take the streams from the
             // newest readable file.
             None => {
