@@ -1,9 +1,9 @@
 """Compare native lines with ``logging.Formatter`` of the running interpreter, and JSON lines with their rules.
 
 Each case is a random Formatter (three styles, date formats, attributes of every type, extra fields) and a random
-LogRecord made by the interpreter's own ``LogRecord`` under a replaced clock, so that ``created``, ``msecs`` and
+LogRecord. The interpreter's own ``LogRecord`` makes it under a replaced clock, so that ``created``, ``msecs`` and
 ``relativeCreated`` come from its own arithmetic. If the native side refuses a Formatter that Python can use, the
-template must be of a kind that is known to stay on the stock path.
+template must have a feature that is known to stay on the stock path.
 
     TZ=America/New_York python differential_formatter.py --binary target/debug/examples/percent_lines --cases 200000
 """
@@ -75,7 +75,7 @@ MSEC_FORMATS = [
 
 
 def arithmetic():
-    """Return how this interpreter's LogRecord computes times: one of three names, chosen by its source code."""
+    """Return the name of the arithmetic with which this interpreter's LogRecord computes times, by its source code."""
     source = inspect.getsource(logging.LogRecord.__init__)
     if "time_ns()" in source:
         return "nanoseconds"

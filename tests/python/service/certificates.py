@@ -42,7 +42,7 @@ def _made(folder: Path, name: str, *options: "str | Path") -> Pair:
 
 
 def context(shown: Pair, clients: "Pair | None" = None) -> ssl.SSLContext:
-    """Return the TLS context of a service with this certificate; with `clients` it requires one of each client."""
+    """Return the TLS context of a service with this certificate; with `clients`, each client must show one, too."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(*shown)
     if clients is not None:

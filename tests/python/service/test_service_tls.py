@@ -29,7 +29,7 @@ log.addHandler(handler)
 
 
 class Secured:
-    """Two authorities, `authority` and `stranger`, and a receiver with a certificate of the first; files in `folder`."""
+    """Two authorities, and a receiver with a certificate of the first; their files are in `folder`."""
 
     def __init__(self, folder):
         self.folder = folder

@@ -47,7 +47,7 @@ class Outcome:
 
 
 def environment(side: str, queue_dir: Path, package: str | None = None, **more: str) -> dict[str, str]:
-    """Return the environment of a child: that of the test without variables that would change a comparison."""
+    """Return the environment of a child: the test's environment without variables that would change a comparison."""
     kept = {
         name: value
         for name, value in os.environ.items()
