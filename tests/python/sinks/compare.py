@@ -1,6 +1,6 @@
 """Compare the rotating and watching sinks with the handlers of the standard library, file by file.
 
-Both sides run the same random sequences; the set of files and every byte in them must be the same.
+Both sides take the same random sequences; the set of files and every byte in them must be the same.
 
     cargo build -p logspool --example rotate_lines
     python tests/python/sinks/compare.py --example target/debug/examples/rotate_lines [--python PATH]...
