@@ -1,4 +1,4 @@
-"""Settings of the Python tests; what they share is in the package `suite`."""
+"""Settings of the Python tests; shared code is in the package `suite`."""
 
 import sys
 from pathlib import Path

@@ -1,8 +1,8 @@
 """The same scenario under stock logging and under `logspool.install()`: all output must be equal.
 
-- `staging.py`: what a scenario is and the words it may use.
+- `staging.py`: defines a scenario and the functions that scenarios use.
 - `scenarios/`: the scenarios, one file per theme.
 - `driver.py`: runs scenarios one after another in a child process, each with fresh logging state.
-- `pairs.py`: runs the driver on both sides and takes the outputs apart.
+- `pairs.py`: runs the driver on both sides and splits the outputs by scenario.
 - `test_differential.py`: compares.
 """

@@ -1,7 +1,7 @@
 """Child process: runs the scenarios named in a plan, one after another, and reports each as a line of JSON.
 
 Usage: driver.py PLAN.json. The plan names scenarios, folder and report. Standard output and error carry the
-scenarios' own output between marks, so that the parent can take them apart.
+scenarios' own output between marks, so that the parent can split it by scenario.
 """
 
 import faulthandler
@@ -20,14 +20,14 @@ SCENARIO_SECONDS = 60
 
 
 def mark(text: str) -> None:
-    """Put a mark into both streams, after everything logged or printed so far."""
+    """Put a mark into both streams, after everything that was already logged or printed."""
     for stream, descriptor in ((sys.__stdout__, 1), (sys.__stderr__, 2)):
         stream.flush()
         os.write(descriptor, f"\x1e{text}\x1e\n".encode())
 
 
 def play(found: staging.Scenario, folder: Path) -> dict[str, object]:
-    """Run one scenario in its folder and return its line of the report, less its id."""
+    """Run one scenario in its folder and return its line of the report, without its id."""
     folder.mkdir(parents=True)
     os.chdir(folder)
     surroundings = fresh.Surroundings()

@@ -26,7 +26,7 @@ _STREAMS = sys.stdin, sys.stdout, sys.stderr
 
 
 def reset() -> None:
-    """Close all handlers and put the module back: levels, names, globals, root, loggers."""
+    """Close all handlers and reset the module: levels, names, globals, root, loggers."""
     logging.captureWarnings(False)
     for reference in list(logging._handlerList):
         handler = reference()
@@ -60,7 +60,7 @@ def reset() -> None:
 
 
 class Surroundings:
-    """What a scenario must leave as it found it: class attributes, module globals, streams, time."""
+    """State that a scenario must leave unchanged: class attributes, module globals, streams, time."""
 
     def __init__(self) -> None:
         self._before = self._look()
@@ -97,7 +97,7 @@ class Surroundings:
     _MAY_CHANGE = ("__slotnames__", "_warnings_showwarning", "_handlers")
 
     def changed(self) -> list[str]:
-        """Return the names of what is not as it was."""
+        """Return the names whose values have changed since this object was made."""
         after = self._look()
         missing = object()
         return sorted(

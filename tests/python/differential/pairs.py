@@ -1,4 +1,4 @@
-"""Runs scenarios on both sides, many in one pair of processes, and takes their outputs apart."""
+"""Runs scenarios on both sides, many in one pair of processes, and splits the outputs by scenario."""
 
 import json
 import os
@@ -12,10 +12,11 @@ from differential import staging
 from suite import comparing, programs, queue_folder
 
 DRIVER = Path(__file__).with_name("driver.py")
-# Ten times what a group of scenarios needs on a busy machine.
+# Ten times the duration of a group of scenarios on a busy machine.
 GROUP_SECONDS = 240
-# A pair of processes plays at most this many scenarios, so that one that spoils the process for the native path
-# hides that path from few others. Half costs a second per hundred scenarios, double hid two thirds of a group once.
+# A pair of processes plays at most this many scenarios. A scenario can spoil its process for the native path; then the
+# scenarios after it do not show that path. Half costs a second per hundred scenarios; double once hid the native path
+# from two thirds of a group.
 GROUP_SCENARIOS = 24
 
 _MARK = re.compile(rb"\x1e(begin|end) ([^\x1e]*)\x1e\r?\n")
@@ -34,7 +35,7 @@ class Played:
 
 
 def _parts(stream: bytes) -> dict[str, bytes]:
-    """Return what stands between the begin and the end mark of each scenario."""
+    """Return the bytes between the begin mark and the end mark of each scenario."""
     found: dict[str, bytes] = {}
     marks = list(_MARK.finditer(stream))
     for mark, following in zip(marks, [*marks[1:], None]):
@@ -97,7 +98,7 @@ def _play_once(names: list[str], side: str, folder: Path, package: str | None) -
 
 
 def _play(names: list[str], side: str, folder: Path, package: str | None) -> dict[str, Played]:
-    """Run scenarios of one group; one that ends the process does not take the following ones with it."""
+    """Run scenarios of one group; if one ends the process, the remaining ones run in a new process."""
     played: dict[str, Played] = {}
     turn = 0
     while left := [name for name in names if name not in played]:
@@ -115,7 +116,7 @@ def group_of(found: staging.Scenario) -> str:
 
 
 class Pairs:
-    """Runs groups when one of their scenarios is first asked for, and keeps what they left."""
+    """Runs a group when a scenario of it is first needed, and keeps the results of all its scenarios."""
 
     def __init__(self, wanted: Iterable[staging.Scenario], package: str | None = None) -> None:
         self._groups: dict[str, list[str]] = {}

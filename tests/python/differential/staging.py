@@ -1,8 +1,8 @@
-"""What a scenario is, and the words a scenario may use.
+"""Defines a scenario and the functions that scenarios use.
 
 A scenario is a function `(logging, folder)` that configures logging, logs, and leaves its output in `folder`
 (the current folder too), on stdout and on stderr. It runs once on each side in the same kind of process.
-It states which path its calls take when logspool is installed; `expect` states it for a part.
+It states which path its calls take when logspool is installed; `expect` states the path for a part of the calls.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ from suite import side, stats_view
 
 NATIVE = "native"
 STOCK = "stock"
-# For scenarios whose calls are counted by nothing: they never reach an enabled logger, or say `expect` themselves.
+# The path of these calls is not checked, for example of scenarios that log nothing or use `expect` for each call.
 UNSAID = "unsaid"
 
 PIPE = "pipe"
 TERMINAL = "terminal"
 
-# Calls made before a change, so that whatever is cached is cached.
+# Calls made before a change, so that every cache is filled.
 WARM_CALLS = 1000
 
 
@@ -33,19 +33,20 @@ class Scenario:
     run: Callable
     # Path of all calls outside `expect` blocks.
     path: str
-    # What stdout and stderr are.
+    # Whether stdout and stderr are pipes or terminals.
     streams: str = PIPE
-    # A process of its own, for what cannot be undone.
+    # Runs in a process of its own, because its effects cannot be undone.
     isolated: bool = False
     # Whether the driver installs before the scenario; else the scenario calls `side.install` itself.
     installed: bool = True
     # Object addresses in the output are replaced before comparing.
     addresses: bool = False
-    # First Python version that has what the scenario shows.
+    # First Python version that has the feature which the scenario tests.
     since: tuple[int, int] = (3, 10)
-    # Why the output differs for good: documented on docs/explain/surprises.md, and red once it no longer differs.
+    # Why the output differs permanently. It is documented in docs/explain/surprises.md; the test fails once the output
+    # no longer differs.
     surprise: str = ""
-    # Modules from the registry without which it is skipped.
+    # Modules from the registry; the scenario is skipped without them.
     requires: tuple[str, ...] = ()
     # Whether the short form of the suite plays it.
     short: bool = True
@@ -57,7 +58,7 @@ class Phase:
 
     expected: str
     line: int
-    # False where the package under test counts nothing (stock side, stand-in).
+    # False if the package under test counts nothing (stock side, stand-in).
     counted: bool = False
     native: int = 0
     stock: int = 0
@@ -69,7 +70,7 @@ class Phase:
         self.reasons = stats_view.reasons() if calls.stock else {}
 
     def own(self) -> tuple[int, int]:
-        """Return (native, stock) without what nested blocks counted."""
+        """Return (native, stock) without the calls of nested blocks."""
         return (
             self.native - sum(phase.native for phase in self.nested),
             self.stock - sum(phase.stock for phase in self.nested),
@@ -81,7 +82,7 @@ class Phase:
             yield from phase.all()
 
     def complaint(self) -> str:
-        """Return what is wrong with the path taken, empty when it is the expected one."""
+        """Return how the path taken differs from the expected one, empty if it does not."""
         native, stock = self.own()
         if not self.counted:
             return ""
@@ -117,13 +118,13 @@ def scenario(path: str, **options: object) -> Callable:
 
 
 def registered() -> dict[str, Scenario]:
-    """Return all scenarios by id, those of this Python version only."""
+    """Return the scenarios that this Python version can run, by id."""
     return {name: found for name, found in _REGISTERED.items() if sys.version_info[:2] >= found.since}
 
 
 @contextlib.contextmanager
 def expect(path: str) -> Iterator[None]:
-    """State the path of the calls in the block, whatever the scenario says of the others."""
+    """State the path of the calls in the block; it overrides the path of the scenario."""
     phase = Phase(path, sys._getframe(2).f_lineno)
     if _OPEN_PHASES:
         _OPEN_PHASES[-1].nested.append(phase)
@@ -139,7 +140,7 @@ def expect(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def watched(found: Scenario) -> Iterator[tuple[Phase, dict[str, str]]]:
-    """For the driver: yield the phase of the whole scenario and the aliases it gives."""
+    """For the driver: yield the phase of the whole scenario and the aliases that the scenario registers."""
     _ALIASES.clear()
     whole = Phase(found.path, found.run.__code__.co_firstlineno)
     _OPEN_PHASES[:] = [whole]
@@ -153,23 +154,23 @@ def watched(found: Scenario) -> Iterator[tuple[Phase, dict[str, str]]]:
 
 
 def alias(value: object, label: str) -> None:
-    """Make `value` (a pid, an ident) read as `label` in this run's output."""
+    """Replace `value` (a pid, an ident) by `label` in this run's output."""
     _ALIASES[str(value)] = label
 
 
 def note(text: object) -> None:
-    """Put an observation of the scenario itself beside its output (file `notes`)."""
+    """Add an observation of the scenario to its output (file `notes`)."""
     with open("notes", "a", encoding="utf-8", errors="surrogatepass") as notes:
         notes.write(f"{text}\n")
 
 
 def note_file(path: "Path | str") -> None:
-    """Note how long a file is and how it ends right now: what somebody who reads it sees."""
+    """Note the length and the last bytes of a file, as a reader would see them now."""
     data = Path(path).read_bytes() if Path(path).exists() else None
     note(f"{Path(path).name}: " + ("absent" if data is None else f"{len(data)} bytes, ends {data[-80:]!r}"))
 
 
-# A format with what a cache could go stale on, and no time.
+# A format with all fields that a cache could keep out of date, and without the time.
 FULL = (
     "%(levelname)s|%(levelno)s|%(name)s|%(filename)s:%(lineno)d|%(funcName)s|%(threadName)s|%(processName)s|%(message)s"
 )
@@ -187,7 +188,7 @@ def to_file(logging, folder, name="app", fmt=PLAIN, level=10, file="app.log", **
 
 
 def warm(log, calls=WARM_CALLS) -> None:
-    """Log `calls` times on the way that is expected to be cached."""
+    """Log `calls` times, so that the path of the call is cached."""
     for number in range(calls):
         log.info("warm n%d of %s", number, "many")
 

@@ -1,6 +1,6 @@
-"""Every scenario leaves the same bytes with stock logging and with logspool installed, on the path it states.
+"""Every scenario writes the same bytes with stock logging and with logspool installed, on the path it states.
 
-`LOGSPOOL_KINDS=all` runs the rows of the invalidation table on all kinds of handler, not on two.
+`LOGSPOOL_KINDS=all` runs each row of the invalidation table on all its kinds of handler; by default it runs on two.
 """
 
 import importlib.util
@@ -47,7 +47,7 @@ def test_output_equals_stock_logging(scenario, played):
         pytest.fail(difference, pytrace=False)
 
 
-# The stand-in takes no path: nothing to ask there.
+# The stand-in has no paths, so this test does not run with it.
 @pytest.mark.parametrize("scenario", list(_parameters()) if package.is_real() else [])
 def test_calls_take_the_stated_path(scenario, played):
     _, installed = played.of(scenario)

@@ -26,12 +26,12 @@ def wait_for_ever():
 
 @dataclass(frozen=True)
 class Ending:
-    """One program; `body` runs after the prelude, `main` inside the guard for processes that import it again."""
+    """One program; `body` runs after the prelude, `main` under `if __name__ == "__main__"`."""
 
     name: str
     body: str
     main: str = ""
-    # Several writers have no order among them: their lines are compared sorted.
+    # The order of several writers is not defined, so their lines are sorted before the comparison.
     several_writers: bool = False
     options: tuple[str, ...] = ()
 
@@ -127,7 +127,7 @@ with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context({method!r})) 
 
 
 def _method(method: str) -> str:
-    """Return what a child needs: a forked one inherits the configuration."""
+    """Return the statement with which a child configures logging; a forked child inherits the configuration."""
     return "pass" if method == "fork" else "configure()"
 
 
@@ -198,7 +198,7 @@ lines("second")
 os._exit(0)
 """,
     ),
-    # A program in place of this one.
+    # Another program replaces this one (exec).
     *(
         Ending(name, f"configure()\nlines()\nsys.stdout.flush()\n{call}\n")
         for name, call in (

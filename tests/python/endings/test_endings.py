@@ -11,7 +11,7 @@ from endings.programs import ENDINGS, LINES, Ending
 from suite import comparing, lines, programs, queue_folder
 from suite.waiting import until
 
-# Ten times what the slowest ending needs on a busy machine.
+# Ten times the duration of the slowest ending on a busy machine.
 SECONDS = 60
 
 
@@ -80,7 +80,7 @@ def test_nothing_is_left_in_the_queue_folder(ended):
 
 
 def test_every_program_writes_what_it_says():
-    # Else a broken program is equal on both sides and shows nothing.
+    # Otherwise a broken program would be equal on both sides and test nothing.
     short = {
         name: data.count(b"\n")
         for name, each in _ENDED.items()
@@ -217,7 +217,7 @@ while not stats_view.snapshot().refused():
 def test_daemon_thread_that_waits_for_room_without_bound_does_not_hold_up_the_end(tmp_path, run_program, before):
     (tmp_path / "installed").mkdir()
     os.mkfifo(tmp_path / "installed" / "fifo")
-    # Open for reading, and never read.
+    # The FIFO is open for reading, but no process reads from it.
     end = os.open(tmp_path / "installed" / "fifo", os.O_RDWR)
     try:
         outcome, _ = run_program(WAITING.format(before=before), deadline_seconds=SECONDS)
@@ -279,7 +279,7 @@ print(found.offered() - found.refused(), flush=True)
 @pytest.mark.parametrize("end", ["sys.exit()", "os._exit(0)"])
 def test_what_a_queue_in_memory_gives_up_is_told_in_one_number(run_program, end):
     text = FULL.replace("shutdown_timeout=0.5", 'shutdown_timeout=0.5, durability="memory"')
-    # More than the writer has taken: the rest is in the lanes. The file takes some bytes of a chunk.
+    # More records than the writer takes: the others stay in the lanes. The file has room for some bytes of a chunk.
     text = text.replace("range(10, 110)", "range(10, 4010)").replace('size("app.log"),', 'size("app.log") + 100,')
     outcome, folder = run_program(text + MORE + end + "\n", deadline_seconds=SECONDS)
 
@@ -324,7 +324,7 @@ os.write(witness, b"main 0 end\\n")
 time.sleep(0.1)
 sys.exit(3)
 """
-#: Something is there, and the kernel finds out that it is no program.
+#: The file exists and is executable, but the kernel refuses it because it is no program.
 NO_PROGRAM = """
 with open("program", "w") as file:
     file.write("no program")
@@ -378,7 +378,7 @@ TERMINATED = "os.kill(os.getpid(), signal.SIGTERM)\nsignal.pause()"
     ids=["_exit", "SIGTERM", "exec", "uninstall"],
 )
 def test_an_end_without_a_bound_waits_until_everything_is_written(run_program, queue_dir, end):
-    # More than a pipe holds.
+    # More bytes than a pipe holds.
     count = 10_000
     outcome, folder = run_program(UNBOUNDED.format(end=end, count=count, seconds=SECONDS), deadline_seconds=SECONDS)
 
@@ -387,7 +387,7 @@ def test_an_end_without_a_bound_waits_until_everything_is_written(run_program, q
     assert outcome.err == b""
     assert found.missing("main", range(count)) == []
     if "uninstall" in end:
-        # Nobody looks after os._exit any more: the queue, which is empty, is left to the next recovery.
+        # Once logspool is uninstalled, it does not see os._exit: the empty queue is left to the next recovery.
         run_program("import logspool; logspool.recover()", deadline_seconds=SECONDS)[0].expect_success()
     assert queue_folder.left_in(queue_dir) == []
 

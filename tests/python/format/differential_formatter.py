@@ -1,9 +1,9 @@
 """Compare native lines with ``logging.Formatter`` of the running interpreter, and JSON lines with their rules.
 
 Each case is a random Formatter (three styles, date formats, attributes of every type, extra fields) and a random
-LogRecord made by the interpreter's own ``LogRecord`` under a replaced clock, so that ``created``, ``msecs`` and
-``relativeCreated`` come from its own arithmetic. Where the native side refuses a Formatter that Python can use, the
-template must be of a kind that is known to stay on the stock path.
+LogRecord. The interpreter's own ``LogRecord`` makes it under a replaced clock, so that ``created``, ``msecs`` and
+``relativeCreated`` come from its own arithmetic. If the native side refuses a Formatter that Python can use, the
+template must have a feature that is known to stay on the stock path.
 
     TZ=America/New_York python differential_formatter.py --binary target/debug/examples/percent_lines --cases 200000
 """
@@ -75,7 +75,7 @@ MSEC_FORMATS = [
 
 
 def arithmetic():
-    """Return which of the three ways this interpreter's LogRecord takes, by its source."""
+    """Return the name of the arithmetic with which this interpreter's LogRecord computes times, by its source code."""
     source = inspect.getsource(logging.LogRecord.__init__)
     if "time_ns()" in source:
         return "nanoseconds"
@@ -346,7 +346,7 @@ class Case:
         return words + [native.word(value) for value in self.arguments]
 
     def stays_on_stock_path(self):
-        """Return whether the Formatter holds something that is known not to be taken over."""
+        """Return whether the Formatter has a feature that the native side is known to refuse."""
         if self.msec_format == "%r%d" and "asctime" in self.template:
             return True
         if self.style == "%":
@@ -361,7 +361,7 @@ class Case:
 
 
 def dumped(value):
-    """Return a value as the rules say."""
+    """Return the JSON text of a value by the rules of `json_line`."""
     if type(value) is float and not math.isfinite(value):
         return "null"
     if value is None or type(value) in (bool, int, float, str):
@@ -370,7 +370,7 @@ def dumped(value):
 
 
 def field_words(case, answer):
-    """Return the words of the extra fields as capture sends them; None where the record takes the stock path."""
+    """Return the words of the extra fields as capture sends them; None if the record takes the stock path."""
     words = []
     for (name, value), acceptance in zip(case.fields.items(), answer.split()[1:]):
         if acceptance == "mismatch":

@@ -1,8 +1,8 @@
 """Compare native message templates with ``%`` of the running interpreter.
 
-Each case is a random template with random arguments. The native side first says, per directive, who renders it
-(``plan``); what it wants rendered in the caller is rendered here as capture does it; then both texts must be equal,
-and where Python raises the native side must have refused.
+Each case is a random template with random arguments. The native side first says for each directive whether the caller
+or the collector renders it (``plan``). This script renders the caller's directives as capture does. Then both texts
+must be equal; if Python raises, the native side must have refused.
 
     python differential_percent.py --binary target/debug/examples/percent_lines --cases 200000
 """
@@ -15,7 +15,7 @@ LITERALS = ["", "", " ", "x=", "%%", "é", "ab%%cd", "\n", "{}", "$x"]
 
 
 def random_directive(rng):
-    """Return the source of a directive; a few are beyond what Python takes."""
+    """Return the source of a directive; Python refuses a few of them."""
     if rng.random() < 0.01:
         return rng.choice(["%", "%z", "%5%", "%*d", "%.*f", "%(a)s", "%hhd", "%.-3f", "%é", "%#%", "% 5", "%l%", "%y"])
     if rng.random() < 0.25:
@@ -28,7 +28,7 @@ def random_directive(rng):
 
 
 def fitting_value(rng, directive):
-    """Return a value that the directive often takes."""
+    """Return a value that the directive usually accepts."""
     letter = directive[-1]
     if rng.random() < 0.12 or letter in "sra":
         return native.random_value(rng)
@@ -38,7 +38,7 @@ def fitting_value(rng, directive):
 
 
 def random_case(rng):
-    """Return a template and a tuple of arguments, which is never empty: stock logging formats only then."""
+    """Return a template and a tuple of arguments, never empty: without arguments stock logging does not format."""
     directives = [random_directive(rng) for _ in range(rng.choice([0, 1, 1, 1, 2, 3]))]
     template = rng.choice(LITERALS) + "".join(directive + rng.choice(LITERALS) for directive in directives)
     arguments = [fitting_value(rng, directive) for directive in directives]
@@ -50,7 +50,7 @@ def random_case(rng):
 
 
 def expected(template, arguments):
-    """Return what ``%`` makes, as UTF-8, or the exception."""
+    """Return the result of ``%`` as UTF-8, or the exception."""
     try:
         return (template % arguments).encode()
     except Exception as error:
@@ -58,7 +58,7 @@ def expected(template, arguments):
 
 
 def caller_values(plan, arguments):
-    """Return the words of a deferred record, or None where capture takes the stock path."""
+    """Return the words of a deferred record, or None if capture takes the stock path."""
     head, *directives = plan.split()
     if head == "no" or len(directives) != len(arguments):
         return None

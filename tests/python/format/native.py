@@ -1,4 +1,4 @@
-"""Speak with the example ``percent_lines``, which renders cases natively.
+"""Talk to the example ``percent_lines``, which renders cases natively.
 
 The protocol is described at the head of ``crates/logspool-record/examples/percent_lines.rs``.
 """
@@ -18,7 +18,7 @@ DEFAULT_BINARY = ROOT / "target" / "debug" / "examples" / "percent_lines"
 # Cases held in memory at once. Chosen: some 20 MB; more saves nothing.
 PORTION = 5_000
 
-# Address space. A random `%*d` may ask for a text of terabytes, and an allocator that gets them ends the machine.
+# Limit of the address space. A random `%*d` may ask for a text of terabytes; without a limit that exhausts the machine.
 MEMORY_BYTES = 4 << 30
 
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
@@ -58,7 +58,7 @@ def run(description, make, compare):
 
 
 def ask(binary, lines):
-    """Send all lines at once; return as many answers."""
+    """Send all lines at once; return one answer for each."""
     done = subprocess.run([binary], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True)
     answers = done.stdout.split("\n")[:-1]
     assert len(answers) == len(lines), (len(answers), len(lines), done.stderr[-2000:])
@@ -200,7 +200,7 @@ def random_text(rng):
 
 
 class Shown:
-    """An object of a class of its own."""
+    """An object of a class that native code does not know."""
 
     def __init__(self, text):
         self.text = text

@@ -1,6 +1,6 @@
-"""Property tests: text made with logspool installed is byte for byte what `%` and `logging.Formatter` make.
+"""Property tests: with logspool installed, text equals the output of `%` and `logging.Formatter` byte for byte.
 
 - `calls.py`: hypothesis strategies for messages, arguments and formatters.
-- `worker.py`: a process of one side, logs what it is sent and answers with the bytes written.
+- `worker.py`: a process of one side, logs the calls that it receives and answers with the bytes written.
 - `workers.py`: the pair of workers.
 """

@@ -37,8 +37,8 @@ containers = st.one_of(
 )
 arguments_of_any_kind = st.one_of(values, values, containers)
 
-# What stands between `%` and the kind. A draw of hypothesis is dear, so that all parts of a directive are one number:
-# what is likely stands there more often.
+# The parts of a directive between `%` and its kind. A draw of hypothesis is expensive, so one number selects all parts.
+# Likely values are in these lists several times.
 _FLAGS = ["".join(some) for count in range(4) for some in itertools.product("-+ #0", repeat=count)]
 _WIDTHS = [*[""] * 40, *map(str, range(41)), *["*"] * 40]
 _PRECISIONS = [*[""] * 30, *["."] * 30, *[f".{number}" for number in range(31)], *[".*"] * 15, *[".60"] * 15]
@@ -52,7 +52,7 @@ stars = st.one_of(st.integers(-20, 20), st.integers(-20, 20), st.booleans())
 
 
 def _parts(number: int) -> list:
-    """Return the part of each kind of the directive with a number."""
+    """Return the parts of the directive with this number, one from each list of `_PARTS`."""
     chosen = []
     for choices in _PARTS:
         number, index = divmod(number, len(choices))
@@ -64,7 +64,7 @@ specifications = st.integers(0, math.prod(map(len, _PARTS)) - 1).map(_parts)
 
 
 def _values() -> dict[str, st.SearchStrategy]:
-    """Return for each kind arguments that fit the directive."""
+    """Return, for each kind of directive, a strategy of arguments that fit it."""
     whole = st.one_of(integers, integers, floats.filter(math.isfinite))
     real = st.one_of(floats, floats, integers.filter(lambda each: abs(each) < 10**300))
     fitting = {
@@ -88,7 +88,7 @@ def directives(draw, key: str | None = None):
 
 @st.composite
 def directives_without_value(draw, key: str | None = None):
-    """Return (directive, the arguments of its stars, the strategy of its value)."""
+    """Return (directive, the arguments for its stars, the strategy of its value)."""
     flags, width, precision, modifier, kind, fits = draw(specifications)
     name = ""
     if key is not None:
@@ -100,7 +100,7 @@ def directives_without_value(draw, key: str | None = None):
 
 @st.composite
 def positional_calls(draw):
-    """Return (message, args) where the number of arguments is right and most types are."""
+    """Return (message, args) with the right number of arguments, most of them of the right type."""
     message, arguments = draw(literal), []
     for _ in range(draw(st.integers(1, 4))):
         directive, more = draw(directives())
@@ -125,7 +125,7 @@ def calls_with_one_dict(draw):
 
 @st.composite
 def calls_of_wrong_shape(draw):
-    """Return (message, args) with arguments too many, too few, or a broken directive."""
+    """Return (message, args) with too many or too few arguments, or with a broken directive."""
     message, arguments = draw(st.one_of(positional_calls(), calls_with_one_dict()))
     how = draw(st.integers(0, 4))
     if how == 0:
@@ -146,7 +146,7 @@ levels = st.sampled_from([10, 20, 20, 30, 40, 50, 25, 1])
 
 
 def python_can(message: str, arguments: tuple) -> bool:
-    """Tell whether `%` takes these arguments, in the way `LogRecord` uses it."""
+    """Return whether `%` accepts these arguments as `LogRecord` passes them."""
     if arguments and len(arguments) == 1 and isinstance(arguments[0], dict) and arguments[0]:
         arguments = arguments[0]
     try:
@@ -157,17 +157,17 @@ def python_can(message: str, arguments: tuple) -> bool:
 
 
 def _is_whole(value: object) -> bool:
-    """Tell whether text has no lone surrogate; half a character may go through the caller."""
+    """Return whether a text has no lone surrogate; the caller may render texts with half a character."""
     return not isinstance(value, str) or not any(0xD800 <= ord(each) <= 0xDFFF for each in value)
 
 
 def certainly_native(message: str, arguments: tuple) -> bool:
-    """Tell whether the native path is promised: a right call with builtin values, kept exactly, in whole text."""
+    """Return whether the native path is promised: a correct call with builtin values and no lone surrogates."""
     return (
         python_can(message, arguments)
         and all(type(each) in (int, float, str, bytes, bool, type(None)) for each in arguments)
         and all(map(_is_whole, (message, *arguments)))
-        # `%c` of a number can make half a character.
+        # `%c` of a number can make a lone surrogate.
         and _is_whole(message % arguments if arguments else message)
     )
 
@@ -178,14 +178,14 @@ whole_text = st.text(st.sampled_from("abc xyz019äß世🎉\t\\'\"%{}\n"), max_s
 
 
 def fields(*names: str):
-    """Return dicts for `extra` with values of any kind, now and then without one of the names."""
+    """Return dicts for `extra` with values of any kind, sometimes with a name missing."""
     some = st.fixed_dictionaries({}, optional=dict.fromkeys(names, arguments_of_any_kind))
     return st.one_of(st.fixed_dictionaries(dict.fromkeys(names, arguments_of_any_kind)), some)
 
 
 @st.composite
 def keywords(draw, usual: bool = False):
-    """Return keywords of a logging call; the usual ones promise the native path."""
+    """Return keywords of a logging call; with `usual`, the call is promised the native path."""
     errors = st.builds(
         lambda kind, message: kind(message),
         st.sampled_from([ValueError, KeyError, OSError, SystemExit]),
@@ -209,7 +209,7 @@ def keywords(draw, usual: bool = False):
 
 # Formatters ---------------------------------------------------------------------------------------------------------
 
-# Fields with the same value on both sides; time and idents are asked for elsewhere.
+# Fields with the same value on both sides; times and idents have other tests.
 NUMBERS = ("levelno", "lineno")
 TEXTS = ("name", "levelname", "filename", "module", "funcName", "threadName", "processName", "message", "pathname")
 
@@ -271,7 +271,7 @@ _fields = {"%": percent_fields, "{": brace_fields(), "$": dollar_fields}
 
 @st.composite
 def formatters(draw):
-    """Return a `Formatted` of any style without time."""
+    """Return a `Formatted` of any style that does not show the time."""
     style = draw(st.sampled_from("%%{$"))
     parts = [draw(st.one_of(_literals[style], _fields[style])) for _ in range(draw(st.integers(0, 5)))]
     fmt = "".join(parts)
@@ -293,7 +293,7 @@ def formatters_of_fields(draw, *names: str):
     return Formatted(fmt=message + "|".join(draw(st.lists(shows, min_size=1, max_size=3))), style=style)
 
 
-# Parts of a date that do not move while a batch is logged on both sides.
+# Parts of a date that do not change while both sides log a batch.
 _still_directives = st.sampled_from(["%Z", "%z", "%%", "%Z%z", "on a day", "äß %Z", "%", "%Q", "\n", "%-Z", "%10Z"])
 date_formats = st.lists(_still_directives, min_size=1, max_size=4).map("".join)
 zones = st.one_of(
@@ -313,7 +313,7 @@ zones = st.one_of(
 
 @st.composite
 def dated_formatters(draw):
-    """Return a `Formatted` with asctime whose text does not depend on the moment."""
+    """Return a `Formatted` with an asctime whose text does not depend on the current time."""
     style, field = draw(
         st.sampled_from([("%", "%(asctime)s"), ("%", "%(asctime)20s"), ("{", "{asctime:^30}"), ("$", "$asctime ")])
     )

@@ -1,4 +1,4 @@
-"""Fields of `extra` and `bind`, and JSON lines: what native code writes is what the formatter makes in Python."""
+"""Fields of `extra` and `bind`, and JSON lines: native code writes the same text as the formatter in Python."""
 
 import json
 

@@ -1,6 +1,6 @@
-"""Text made with logspool installed is byte for byte what stock logging makes; 10,000 calls (`LOGSPOOL_EXAMPLES`).
+"""With logspool installed, text equals stock logging's byte for byte; 10,000 calls (`LOGSPOOL_EXAMPLES`).
 
-Each drawn batch is logged on the running interpreter, or on all those that `LOGSPOOL_EXAMPLE_PYTHONS` names (paths with
+Each drawn batch is logged on the running interpreter, or on all interpreters in `LOGSPOOL_EXAMPLE_PYTHONS` (paths with
 `:` between): hypothesis takes far longer to draw a batch than two processes to log it.
 """
 
@@ -21,17 +21,17 @@ from suite import queue_folder  # noqa: E402
 
 CASES = int(os.environ.get("LOGSPOOL_EXAMPLES", "10000"))
 PYTHONS = os.environ.get("LOGSPOOL_EXAMPLE_PYTHONS", sys.executable).split(os.pathsep)
-# Calls in one example; hypothesis shrinks an example of many to the one that fails.
+# Calls in one example; hypothesis shrinks a failing example to the failing call.
 BATCH = 10
 
 
 def cases(share: float, calls: int = BATCH):
-    """Return the settings under which a test, with so many calls in each example, makes its share of all calls."""
+    """Return the settings for a test that makes `share` of all calls, with `calls` calls in each example."""
     return settings(
         max_examples=max(5, int(CASES * share / calls)),
         deadline=None,
         database=None,
-        # The usual run asks the same on each machine; the long one, which names its number of cases, looks for more.
+        # By default each machine tests the same cases. The long run sets its number of cases and draws new ones.
         derandomize="LOGSPOOL_EXAMPLES" not in os.environ,
         print_blob=True,
         suppress_health_check=list(HealthCheck),
@@ -50,7 +50,7 @@ def workers(tmp_path_factory):
 
 
 def same(workers, batch):
-    """Log the batch on both sides and fail where they differ; return what the installed side of each answered."""
+    """Log the batch on both sides and fail if they differ; return the installed side's answer of each interpreter."""
     answers = workers.log(batch)
     for stock, installed in answers:
         found = difference(stock, installed)
@@ -59,7 +59,7 @@ def same(workers, batch):
 
 
 def all_native(answers, calls: int) -> bool:
-    """Tell whether all calls took the native path, where that is counted."""
+    """Return whether all calls took the native path; answers without a count are left out."""
     return all((answer.native, answer.stock) == (calls, 0) for answer in answers if answer.native is not None)
 
 

@@ -1,4 +1,4 @@
-"""Child process: logs batches of calls to a new file each, answers with the file's bytes and what stderr got.
+"""Child process: logs batches of calls, answers each with the bytes written to its file and to stderr.
 
 Reads pickled `Batch` values from stdin, writes pickled `Answer` values to stdout, each after its length (8 bytes).
 """
@@ -28,8 +28,8 @@ class Formatted:
     zone: str | None = None
     gmt: bool = False
     default_time_format: str | None = None
-    default_msec_format: str | bool | None = True  # True: leave it
-    # Of a package: the module and the name of its class; `options` are its keywords.
+    default_msec_format: str | bool | None = True  # True: keep the class's value
+    # For a formatter of a package: the module and the name of its class; `options` are its keywords.
     of: tuple[str, str] | None = None
     options: dict = field(default_factory=dict)
 
@@ -46,7 +46,7 @@ class Batch:
 
 @dataclass
 class Answer:
-    """What a batch left, and how many of its calls went which way (None where that is not counted)."""
+    """The output of a batch, and the number of its calls on each path (None if paths are not counted)."""
 
     file: bytes
     err: bytes
@@ -81,10 +81,10 @@ _HANDLERS: dict[str, logging.FileHandler] = {}
 
 
 def work(batch: Batch, folder: Path, err: int) -> Answer:
-    """Log one batch and give what it left."""
+    """Log one batch and return its output."""
     os.ftruncate(err, 0)
     _zone(batch.formatted.zone)
-    # One handler for all batches of a kind: a process that opens thousands is another test's question.
+    # One handler for all batches with the same `errors`; this test is not about processes that open thousands.
     path = folder / f"{batch.errors}.log"
     if batch.errors not in _HANDLERS:
         _HANDLERS[batch.errors] = logging.FileHandler(path, encoding="utf-8", errors=batch.errors)
@@ -122,7 +122,7 @@ def main() -> None:
     source, target = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     with tempfile.TemporaryDirectory(prefix="formatting-") as name, open(Path(name) / "stderr", "wb+") as err:
         os.dup2(err.fileno(), 2)
-        # In append mode the file can be truncated between batches.
+        # In append mode (set below) the file can be truncated between batches.
         sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
         os.set_inheritable(err.fileno(), False)
         import fcntl
@@ -140,7 +140,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Classes must be those of the module for pickle.
+    # pickle needs the classes of the imported module, not those of `__main__`.
     from formatting import worker
 
     worker.main()

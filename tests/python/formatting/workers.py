@@ -14,7 +14,7 @@ from formatting.worker import Answer, Batch
 from suite import comparing, programs
 
 WORKER = Path(__file__).with_name("worker.py")
-# Ten times the slowest batch on a busy machine.
+# Ten times the duration of the slowest batch on a busy machine.
 BATCH_SECONDS = 20
 
 
@@ -81,7 +81,7 @@ class Workers:
             worker.end()
 
     def log(self, batch: Batch) -> list[tuple[Answer, Answer]]:
-        """Return the answers (stock, installed) of each interpreter; start anew after a worker that hung or died."""
+        """Return the answers (stock, installed) of each interpreter; restart all workers if one hung or died."""
         data = pickle.dumps(batch)
         try:
             for worker in self._workers:

@@ -1,4 +1,4 @@
-"""Runs the programs and commands of the pages of frameworks as they are there, on a port of their own."""
+"""Runs the programs and commands of the pages on frameworks unchanged, but on a port of their own."""
 
 import contextlib
 import http.client
@@ -18,7 +18,7 @@ from suite.waiting import until
 
 PAGES = pages.ROOT / "docs" / "how-to" / "frameworks"
 
-#: Ten times what the slowest server needs to start on a busy machine.
+#: Ten times the time that the slowest server takes to start on a busy machine.
 SECONDS = 120
 
 #: The port that the pages show.
@@ -53,14 +53,14 @@ class Recipe:
         path.write_text(text.replace(old, new), encoding="utf-8")
 
     def command(self, start: str) -> str:
-        """Return the only command of the page that begins so."""
+        """Return the command of the page that begins with `start`."""
         blocks = [block for block in pages.blocks(PAGES / self.page) if block.language == "console"]
         found = [text.strip() for block in blocks for text, _ in pages.commands(block) if text.startswith(start)]
         assert start in found or len(found) == 1, (self.page, start, found)
         return (start if start in found else found[0]).replace("\\\n", " ").replace(PORT_OF_PAGES, str(self.port))
 
     def run(self, start: str) -> str:
-        """Run the command of the page that begins so and ends by itself; return its output."""
+        """Run the command of the page that begins with `start` and ends by itself; return its output."""
         return self._run(["bash", "-c", self.command(start)])
 
     def call(self, arguments: "list[str]") -> str:
@@ -80,13 +80,13 @@ class Recipe:
 
     @contextlib.contextmanager
     def serving(self, start: str, *, options: str = "", has_port: bool = True) -> "Iterator[Server]":
-        """Run the command of the page that begins so, with more options, and yield it when it accepts connections."""
+        """Run the page's command that begins with `start`, plus `options`; yield it when it accepts connections."""
         words = shlex.split(f"{self.command(start)} {options}")
         variables = dict(self.environment)
         while re.fullmatch(r"\w+=.*", words[0]):
             name, _, value = words.pop(0).partition("=")
             variables[name] = value
-        # A stand-in of a program is in the folder.
+        # A stand-in for the program, if there is one, is in the folder.
         own = self.folder / "bin" / words[0]
         program = own if own.exists() else Path(sys.executable).with_name(words[0])
         with open(self.folder / "out.txt", "wb") as out, open(self.folder / "err.txt", "wb") as err:
@@ -122,7 +122,7 @@ class Server:
             return answer.status, answer.read()
 
     def ask_all(self, numbers: range, threads: int = 4) -> None:
-        """Ask for each order once, by several threads; a request that a restart refuses is sent again."""
+        """Request each order once, from several threads; repeat a request that fails because of a restart."""
 
         def one(number: int) -> None:
             def is_answered() -> bool:
@@ -139,12 +139,12 @@ class Server:
             list(workers.map(one, numbers))
 
     def text(self, name: str) -> str:
-        """Return the content of a file of the folder; empty if there is none."""
+        """Return the content of a file of the folder; empty if the file does not exist."""
         path = self.folder / name
         return path.read_text(encoding="utf-8") if path.exists() else ""
 
     def wait_for(self, name: str, pattern: str, count: int = 1) -> None:
-        """Wait until a file has so many matches."""
+        """Wait until a file has `count` matches of `pattern`."""
         try:
             until(lambda: len(re.findall(pattern, self.text(name))) >= count, SECONDS, f"{count} of {pattern!r}")
         except AssertionError as error:
@@ -169,7 +169,7 @@ def _accepts(port: int) -> bool:
 
 
 def numbers(text: str, pattern: str = r"order (\d+)$") -> list[int]:
-    """Return the numbers that lines of a text have, in ascending order."""
+    """Return the numbers in the lines of a text, in ascending order."""
     return sorted(int(number) for number in re.findall(pattern, text, re.MULTILINE))
 
 

@@ -1,4 +1,4 @@
-"""A worker of Celery writes each record once, by each of its pools and whoever configures logging."""
+"""A worker of Celery writes each record once, with each of its pools, and if it or the program configures logging."""
 
 import contextlib
 import importlib.util
@@ -18,7 +18,7 @@ pytestmark = [
 
 ORDERS = range(20)
 
-#: The broker of folders looks for messages every second by itself, and waits for other workers.
+#: By default the filesystem broker polls for messages every second, and a worker waits for other workers.
 QUICK, ALONE = '"polling_interval": 0.02,', "--without-mingle --without-gossip --without-heartbeat"
 
 #: The program of the page without a line for logspool.
@@ -87,7 +87,7 @@ def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(re
     recipe.call(["-c", send])
     options = f"--max-tasks-per-child 2 {ALONE}"
     with recipe.serving("celery -A shop worker", options=options, has_port=False) as server:
-        # Every record is in the file while the last children live; the others have ended.
+        # Every record is in the file before the last children end; the other children have ended already.
         server.wait_for("shop.log", r": order \d+\n", len(ORDERS))
         server.wait_for("shop.log", r"succeeded in ", len(ORDERS))
         # The pool of Celery 5.7 sometimes hangs at its end, with stock logging too; then it is killed.
@@ -99,7 +99,7 @@ def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(re
     _check(text, "shop")
     tasks = re.findall(r"^\[.*: INFO/ForkPoolWorker-(\d+)\] shop.order\[[-0-9a-f]+\]: order \d+$", text, re.MULTILINE)
     assert len(ORDERS) == len(tasks)
-    # The two children at the end may have had one task each.
+    # The last two children may have had one task each.
     assert max(Counter(tasks).values()) == 2 and len(set(tasks)) >= len(ORDERS) // 2, tasks
 
 

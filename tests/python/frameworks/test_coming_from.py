@@ -1,4 +1,4 @@
-"""The programs before and after of the pages for users of other packages write the same lines."""
+"""On the pages for users of other packages, the programs `before` and `after` write the same lines."""
 
 import importlib.util
 import re
@@ -31,7 +31,7 @@ def _needs(module):
 
 
 def _write(page, folder):
-    """Write the programs of a page, each to the folder of its name; return the names."""
+    """Write the programs of a page, each to a folder with its name; return the names."""
     names = []
     for block in pages.blocks(FOLDER / page):
         if match := re.match(r"# (\w+)\.py\n", block.text):

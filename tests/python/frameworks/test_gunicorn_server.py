@@ -1,4 +1,4 @@
-"""gunicorn writes each record once, whatever ends or restarts its workers: the application's and its own."""
+"""gunicorn writes each record of the application and of itself once, however its workers end or restart."""
 
 import importlib.util
 import re
@@ -27,7 +27,7 @@ def recipe(tmp_path, queue_dir):
 
 
 def _check_error_log(text, workers):
-    """Check the lines of gunicorn itself, of so many workers in its whole life."""
+    """Check gunicorn's own lines; `workers` is the number of workers that it started in all."""
     expected = {
         "Starting gunicorn": 1,
         "Listening at": 1,
@@ -115,7 +115,7 @@ def test_usr1_reopens_all_files(recipe):
             (recipe.folder / name).rename(recipe.folder / f"old.{name}")
         server.process.send_signal(signal.SIGUSR1)
         asked = 10
-        # The workers reopen after the master, one after the other.
+        # The workers reopen their files after the master, one after the other.
         while len(set(re.findall(r"^(\d+) shop", server.text("shop.log"), re.MULTILINE))) < 2:
             assert asked < 20_000, "both workers reopen"
             server.ask_all(range(asked, asked + 4))
@@ -129,7 +129,7 @@ def test_usr1_reopens_all_files(recipe):
     _check_error_log(old + new, 2)
 
 
-#: Hangs without a way for gunicorn's first signal to end it.
+#: Hangs, and gunicorn's first signal cannot end it.
 STUCK = """
 import signal
 import threading

@@ -1,6 +1,7 @@
-"""Recipes for inference: ONNX Runtime as it is; transformers, vLLM, Triton, Ray, BentoML and accelerate by stand-ins.
+"""Recipes for inference: with ONNX Runtime, and with stand-ins for six packages.
 
-The stand-ins are for packages that are in no registry, or that are larger than 200 MB with their requirements.
+The six packages are transformers, vLLM, Triton, Ray, BentoML and accelerate. They are in no registry, or are larger
+than 200 MB with their requirements.
 """
 
 import importlib.util
@@ -21,8 +22,8 @@ def needs(*names):
     return pytest.mark.skipif(bool(missing), reason=f"needs {', '.join(missing)}")
 
 
-#: transformers is 200 MB with its requirements; where it is installed, the test uses it. It makes its handler so, with
-#: the flush of the stream, and its method for warnings that are logged once.
+#: transformers is 200 MB with its requirements; if it is installed, the test uses it. This text makes the handler as
+#: transformers does, with the flush of the stream, and its method for warnings that are logged once.
 TRANSFORMERS = """\
 import functools
 import logging
@@ -88,7 +89,7 @@ def test_lines_of_transformers_are_those_of_stock_logging(tmp_path, queue_dir):
     assert "native=102, by_record=0" in own[2][0]
 
 
-#: accelerate needs PyTorch, which is larger than 200 MB. As its adapter, this one logs on one process of several.
+#: accelerate needs PyTorch, which is larger than 200 MB. Like its adapter, this one logs in one process of several.
 ACCELERATE = """\
 import logging
 import sys
@@ -132,7 +133,7 @@ def test_the_adapter_of_accelerate_logs_once_for_each_process(tmp_path, queue_di
     assert sorted([*range(50)] * 2) == recipes.numbers(text, r"^train step (\d+) of all$")
 
 
-#: What `model.py` uses of the module that Triton puts beside it.
+#: The classes and the function that `model.py` uses from the module that Triton provides.
 PB_UTILS = """\
 class Tensor:
     def __init__(self, name, values):
@@ -151,7 +152,7 @@ def get_input_tensor_by_name(request, name):
     return next(tensor for tensor in request if tensor.name == name)
 """
 
-#: Starts instances as Triton does: a process for each, whose model is made by name.
+#: Starts instances as Triton does: each is a process that creates its model by name.
 STUB = """\
 import multiprocessing
 import os
@@ -202,7 +203,7 @@ def test_a_model_of_triton_logs_each_request_once(tmp_path, queue_dir):
     assert 1 == text.count("model is closed")
 
 
-#: Does what Ray does with the hook: it calls it in a new process, by its name, before the first task.
+#: Calls the hook as Ray does: by its name, in a new process, before the first task.
 RAY = """\
 import importlib
 import logging
@@ -245,7 +246,7 @@ def test_a_worker_of_ray_is_set_up_by_its_hook(tmp_path, queue_dir, hook):
     assert list(range(40)) == recipes.numbers(text, r"\tINFO driver.py:\d+ -- data (\d+)$")
 
 
-#: Spawns a worker for each part of the requests, which imports the service, as BentoML does.
+#: Spawns a worker for each part of the requests, as BentoML does; the worker imports the service.
 BENTOML = """\
 import logging.config
 import multiprocessing
@@ -338,7 +339,7 @@ def test_lines_of_onnx_runtime_are_records(tmp_path, queue_dir):
     assert "no session" not in text
 
 
-#: Loads the file and spawns processes that load it, too, as vLLM and SGLang do.
+#: Loads the configuration file and spawns processes that load it, too, as vLLM and SGLang do.
 ENGINE = """\
 import json
 import logging.config

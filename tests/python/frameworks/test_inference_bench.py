@@ -1,4 +1,4 @@
-"""The benchmark of an inference server counts right, charges a standstill to the logger, and runs in small."""
+"""The benchmark of an inference server counts correctly, attributes a stall to the logger, and runs at a small size."""
 
 import asyncio
 import fcntl
@@ -82,7 +82,7 @@ def test_a_sink_hands_on_every_line_after_it_was_bad(load, tmp_path, kind):
         flags = fcntl.fcntl(sink.descriptor, fcntl.F_GETFL)
         fcntl.fcntl(sink.descriptor, fcntl.F_SETFL, flags | os.O_NONBLOCK)
         sent, refused = 0, 0
-        while not refused:  # the pipe has a page, and the reader does not keep up
+        while not refused:  # the pipe holds one page, and the reader does not keep up
             try:
                 os.write(sink.descriptor, b"seq=%d\n" % sent)
                 sent += 1
@@ -125,7 +125,7 @@ def test_requests_to_a_server_that_stands_still_count_with_their_waiting_time(lo
     found = asyncio.run(measure())
 
     assert 0 == found["requests"]
-    # The closed loop sees two requests that wait, the open loop all that were due.
+    # In the closed loop two requests wait, in the open loop all requests that were due.
     assert 2 == found["unanswered"] if rate == 0 else 50 <= found["unanswered"] <= 101
     assert found["max_ms"] >= 499
 

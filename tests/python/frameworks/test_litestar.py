@@ -1,4 +1,4 @@
-"""Litestar writes each record once, without the queue and the listener that it has by itself."""
+"""Litestar writes each record once, without its own queue and listener."""
 
 import importlib.util
 

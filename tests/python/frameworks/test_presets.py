@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real
 
 SECONDS = 120
 
-#: Writes records by the framework's loggers, by the root logger, and by a logger that existed before.
+#: Writes records with the framework's loggers, the root logger, and a logger that existed before the configuration.
 SPEAK = """\
 import json, logging, logging.config, sys
 early = logging.getLogger("early.bird")
@@ -31,7 +31,7 @@ assert not early.disabled
 __SPEAK__
 """
 
-#: For each preset: packages, how the framework configures logging itself, and the loggers that are compared.
+#: For each preset: packages, the code with which the framework configures logging, and the loggers that are compared.
 OWN = {
     "uvicorn": (
         ("uvicorn",),

@@ -15,7 +15,7 @@ pytestmark = [
 
 ORDERS = range(40)
 
-#: For each command: how many workers, and the files with the lines of the server.
+#: For each command: the number of workers, and the files with the lines of the server.
 COMMANDS = {
     "python -m logspool run -m uvicorn shop:app --port 8000": (1, ("out.txt", "err.txt")),
     "uvicorn shop:app --port 8000 --log-config logging.json": (1, ("server.log",)),
@@ -30,7 +30,7 @@ def recipe(tmp_path, queue_dir):
 
 
 def _check_server(text, workers, requests):
-    """Check that the lines of the server are there once."""
+    """Check that each line of the server is there once for each worker or request."""
     expected = {
         "Started server process": workers,
         "Waiting for application startup": workers,

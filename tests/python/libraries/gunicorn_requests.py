@@ -1,4 +1,4 @@
-"""Requests made by hypothesis, logged by `logspool.gunicorn.Logger` and compared with what gunicorn's own code makes.
+"""Logs requests of hypothesis with `logspool.gunicorn.Logger`; compares its lines with those of gunicorn's own code.
 
 Runs in a process of its own: `main` installs logspool.
 """
@@ -63,7 +63,7 @@ formats = st.one_of(
 
 @st.composite
 def requests(draw):
-    """Draw what gunicorn passes to `access`."""
+    """Draw arguments as gunicorn passes them to `access`."""
     environ = {"REQUEST_METHOD": draw(texts), "RAW_URI": draw(texts), "SERVER_PROTOCOL": "HTTP/1.1"}
     optional = ["REMOTE_ADDR", "PATH_INFO", "QUERY_STRING", "HTTP_REFERER", "HTTP_USER_AGENT", "wsgi.name", "Wsgi.Name"]
     for name in optional:
@@ -92,7 +92,7 @@ def requests(draw):
 
 
 def main(path: str = "access.log") -> None:
-    """Log the requests, then compare the file with the lines that gunicorn's own code makes of them."""
+    """Log the requests, then compare the file with the lines that gunicorn's own code makes."""
     config = Config()
     config.set("accesslog", path)
     config.set("errorlog", "error.log")

@@ -1,4 +1,4 @@
-"""Programs that change a formatter which the core renders, or the class, or what it reads, after the first records."""
+"""Programs that change a formatter which the core renders, its class, or its input, after the first records."""
 
 from libraries.program import PRELUDE, Program
 

@@ -45,7 +45,7 @@ _RESERVED = {*vars(logging.makeLogRecord({})), "message", "asctime"}
 names = st.one_of(st.sampled_from(NAMES), made.text.filter(lambda name: name not in _RESERVED))
 extras = st.dictionaries(names, values, max_size=4)
 
-#: Keys of messages that are dicts: also those that attributes, exceptions and options have.
+#: Keys of messages that are dicts, also keys that are names of record attributes or options.
 _message_keys = st.one_of(
     st.sampled_from([*NAMES, "message", "levelname", "exc_info", "stack_info", "created"]), made.text
 )

@@ -1,18 +1,18 @@
-"""What a program of these tests is, and the beginning that most programs have."""
+"""Defines a program of these tests, and the beginning that most programs share."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Program:
-    """One program and what it needs."""
+    """One program and its requirements."""
 
     name: str
     requires: tuple[str, ...]
     text: str
-    # Through a pseudo terminal instead of pipes.
+    # Runs on a pseudo terminal instead of pipes.
     terminal: bool = False
-    # Patterns of what no two runs have in common (a duration); replaced before comparing.
+    # Patterns of text that differs between runs (a duration); it is replaced before the comparison.
     moving: tuple[bytes, ...] = ()
 
 

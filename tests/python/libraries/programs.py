@@ -565,7 +565,7 @@ _GREENLETS = [
 
 # Daemons ------------------------------------------------------------------------------------------------------------
 
-# The context closes every descriptor but the stream's, and the daemon's own files take the numbers.
+# The daemon context closes every descriptor except the stream's; files of the daemon then reuse the numbers.
 _PYTHON_DAEMON = Program(
     "python_daemon",
     ("daemon",),

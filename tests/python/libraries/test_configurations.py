@@ -1,4 +1,4 @@
-"""The comparison of configurations: every row writes what stock logging writes, and a difference fails the run."""
+"""The comparison of configurations: every row writes the lines of stock logging, and a difference fails the run."""
 
 import json
 import re
@@ -13,7 +13,7 @@ BENCH = Path(__file__).resolve().parents[3] / "bench"
 
 @pytest.fixture(scope="module")
 def bench():
-    """Return the script with what compares and judges."""
+    """Return the script and the functions with which it compares and judges."""
     before = list(sys.path)
     sys.path[:0] = [str(BENCH)]
     import configurations
@@ -21,7 +21,7 @@ def bench():
     from results import Results
 
     def results(**figures):
-        """Make a run of rows with the caller's CPU of stock logging and of logspool."""
+        """Make a run with the given rows; each has the CPU time of stock logging and of logspool."""
         facts = {"date": "2026-01-01", "processor": "none", "cores": 2, "python": "3.12", "commit": "none"}
         found = Results({**facts, "records": 10, "turns": 2})
         for name, (stock, own) in figures.items():
@@ -77,7 +77,7 @@ def test_a_time_of_another_form_differs(bench):
 
 
 def _measured(lines):
-    """Return a stand-in for a measurement that writes these lines of a variant."""
+    """Return a replacement for the measurement; it writes the lines of each variant."""
 
     def measure_apart(script, configuration, variant, records, folder):
         (folder / f"{variant}.log").write_bytes(lines[variant])

@@ -1,4 +1,4 @@
-"""ddtrace's log injection needs no record; what it writes is compared in `known_programs.py`."""
+"""ddtrace's log injection needs no record; `known_programs.py` compares its output."""
 
 import importlib.util
 

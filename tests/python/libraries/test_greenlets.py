@@ -1,4 +1,4 @@
-"""Below gevent and eventlet a line shows the number and the name of its greenlet, and its call takes the native path.
+"""With gevent and eventlet, a line shows the number and the name of its greenlet, and calls take the native path.
 
 Both libraries replace functions and locks of `threading`, before or after `install()`.
 """
@@ -11,7 +11,7 @@ from suite import programs
 
 pytestmark = pytest.mark.real
 
-# Ten times what a library needs to be imported on a busy machine.
+# Ten times the duration of a library's import on a busy machine.
 SECONDS = 60
 
 LIBRARIES = {

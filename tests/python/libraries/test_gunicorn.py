@@ -188,7 +188,7 @@ FORMAT = (
 
 
 def _serve(folder, queue_dir, side, *logger_class):
-    """Run a server, ask it, reopen its log in between, and return the lines of both files."""
+    """Run a server, send requests, reopen its log in between, and return the lines of both files."""
     folder.mkdir()
     (folder / "shop.py").write_text(APP)
     log = folder / "access.log"
@@ -209,7 +209,7 @@ def _serve(folder, queue_dir, side, *logger_class):
             log.rename(folder / "old.log")
             server.send_signal(signal.SIGUSR1)
             until(log.exists, SECONDS, "the new file")
-            # The worker reopens after the parent.
+            # The worker reopens the log after the parent.
             until(lambda: _ask(port, 3) or log.read_bytes(), SECONDS, "a line in the new file")
             _ask(port, 4)
             server.send_signal(signal.SIGTERM)
@@ -235,7 +235,7 @@ def test_a_server_writes_the_same_access_log_and_reopens_it(tmp_path, queue_dir)
     stock, _ = _serve(tmp_path / "stock", queue_dir, programs.STOCK)
     own, errors = _serve(tmp_path / "own", queue_dir, programs.INSTALLED, "--logger-class", "logspool.gunicorn.Logger")
 
-    # How often the worker was asked until it had reopened its file differs.
+    # The number of requests until the worker has reopened its file differs.
     assert set(stock.splitlines()) == set(own.splitlines())
     assert own.splitlines()[:3] == stock.splitlines()[:3]
     assert b"Traceback" not in errors

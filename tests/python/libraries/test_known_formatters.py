@@ -1,4 +1,4 @@
-"""Formatters of packages that the core renders: byte for byte what the packages write, in 4,000 calls."""
+"""Formatters of packages that the core renders: the same bytes as the packages write, in 4,000 calls."""
 
 import importlib
 import importlib.util
@@ -21,7 +21,7 @@ from suite import queue_folder  # noqa: E402
 CASES = int(os.environ.get("LOGSPOOL_EXAMPLES", "4000"))
 CALLS = 8
 
-#: What two processes do not have in common: times, numbers of threads and processes.
+#: Text that differs between two processes: times, numbers of threads and processes.
 MOVING = (
     # `created` under any name that an option gives it.
     (rb"(: ?)1[6-9]\d{8}\.\d+", rb"\1N"),
@@ -39,7 +39,7 @@ def needs(module):
 
 
 def cases(share):
-    """Return the settings under which a test makes its share of all calls."""
+    """Return the settings for a test that makes `share` of all calls."""
     return settings(
         max_examples=max(5, int(CASES * share / CALLS)),
         deadline=None,
@@ -58,7 +58,7 @@ def workers(tmp_path_factory):
 
 
 def masked(answer):
-    """Replace what differs between two processes."""
+    """Replace the text that differs between two processes."""
     for pattern, stand_in in MOVING:
         answer.file = re.sub(pattern, stand_in, answer.file)
         answer.err = re.sub(pattern, stand_in, answer.err)
@@ -66,7 +66,7 @@ def masked(answer):
 
 
 def same(workers, batch):
-    """Log the batch on both sides and fail where they differ; return what the installed side answered."""
+    """Log the batch on both sides and fail if they differ; return the answer of the installed side."""
     ((stock, installed),) = workers.log(batch)
     found = difference(masked(stock), masked(installed))
     assert not found, found
@@ -251,14 +251,14 @@ def test_django_writes_the_same(workers, fmt, fields, batch, datefmt):
 # ecs-logging ----------------------------------------------------------------------------------------------------------
 
 
-#: Names with and without dots, some of which lead to places that other fields have, or that an option leaves out.
+#: Names with and without dots. Some of them have the place of another field, or of a field that an option removes.
 _ECS_NAMES = st.sampled_from(
     [
         *("service", "service.name", "service.id", "host", "log.a", "log", "log.level", "log.origin.file"),
         *("a.b.c", "a", "a.b", "ecs.version", "ecs", "@timestamp", "process.pid.x", "http.request.method", "http"),
         *("z.", ".", "http..x", "elasticapm_span_id", "elasticapm_labels.x", "error.message"),
         *("grüße.user", "http.request.body.é"),
-        # Since 3.12 each record has it, and stock logging refuses it in `extra`.
+        # Since 3.12 each record has this attribute, and stock logging refuses it in `extra`.
         *(["taskName"] if sys.version_info < (3, 12) else []),
     ]
 )
@@ -308,7 +308,7 @@ def test_ecs_logging_writes_the_same(workers, options, batch):
     same(workers, Batch(batch, Formatted(of=("ecs_logging", "StdlibFormatter"), options=options)))
 
 
-# What a program usually configures ------------------------------------------------------------------------------------
+# Usual configurations -------------------------------------------------------------------------------------------------
 
 _USUAL = {
     "pythonjsonlogger": (
@@ -342,7 +342,7 @@ def test_usual_formatters_take_the_native_path(workers, name):
     if name == "ecs_logging":
         nested = {"http.request.method": "get", "http": {"version": "1.1", "response": {"tags": [{"b": 1, "a": ()}]}}}
         fields.append((20, {"a": 1}, (), {"extra": nested}))
-    # Before 3.1, dicts go to Python if fields are renamed.
+    # Before python-json-logger 3.1, Python formats messages that are dicts if fields are renamed.
     if name == "pythonjsonlogger" and hasattr(getattr(importlib.import_module(module), formatter), "_get_rename"):
         fields.append((20, {"a": 1, "user": [extra], "levelname": None}, (), {"extra": {"a": 2}}))
     traceback = (40, "%s%s%s%s%s", ("a", 1, 2.5, None, 404), {"exc_info": ValueError("x"), "stack_info": True})

@@ -8,7 +8,7 @@ import pytest
 from libraries.programs import PROGRAMS
 from suite import comparing, programs
 
-# Ten times what the slowest library needs to be imported on a busy machine.
+# Ten times the duration of the slowest library's import on a busy machine.
 SECONDS = 120
 
 
@@ -27,7 +27,7 @@ def _parameters():
 
 
 def outputs(run_program, text: str, side: str, moving=(), **more) -> dict[str, bytes]:
-    """Run on one side and return the files and streams it left, and its exit status."""
+    """Run on one side and return the program's files, its output and its exit status."""
     outcome, folder = run_program(text, side=side, deadline_seconds=SECONDS, **more)
     found = {
         "stdout": outcome.out,

@@ -42,7 +42,7 @@ def _written(path, output, speak, **options):
     before = guru.add(output, **options)
     errors = []
     try:
-        # Tracebacks show the values of outer frames, so these have none that differ.
+        # Tracebacks show values of outer frames. On a thread of its own `speak` has the same outer frames each time.
         thread = threading.Thread(target=speak, args=(errors,), name="speaking")
         thread.start()
         thread.join()
@@ -59,7 +59,7 @@ def _both(tmp_path, speak, **options):
 
 
 class Shown:
-    """An object with texts of its own."""
+    """An object that defines its texts."""
 
     def __str__(self):
         return "shown"

@@ -1,4 +1,4 @@
-"""The hook of sentry-sdk on `Logger.callHandlers`: it runs in Python whatever its release, and `stats()` says so."""
+"""The hook of sentry-sdk on `Logger.callHandlers`: it runs in Python with every release, and `stats()` says so."""
 
 import importlib.util
 

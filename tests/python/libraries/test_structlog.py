@@ -23,7 +23,7 @@ EXAMPLES = int(os.environ.get("LOGSPOOL_EXAMPLES", "10000")) // 5
 
 
 class Colour(enum.IntEnum):
-    """A number that json shows as a number, and repr as a name."""
+    """An enum whose JSON text is a number and whose repr is a name."""
 
     RED = 3
 
@@ -137,7 +137,7 @@ def test_an_exception_has_the_text_of_structlog():
     try:
         raise ValueError("on purpose")
     except ValueError:
-        # No variable of this frame changes between the two, because rich shows them.
+        # rich shows the variables of this frame, so none may change between the two calls.
         texts = tuple(map(_outcome, (native, own), events))
 
     assert texts[0] == texts[1]
@@ -210,7 +210,7 @@ def test_a_clock_whose_code_is_replaced_is_asked():
 
 
 class Calls:
-    """A logger that keeps how its methods are called."""
+    """A logger that keeps the calls of its methods."""
 
     def __init__(self):
         self.calls = []

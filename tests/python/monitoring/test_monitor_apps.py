@@ -8,7 +8,7 @@ from suite import mounts
 
 pytestmark = pytest.mark.real
 
-#: Serves every request by both apps, which have to agree.
+#: Sends every request to both apps; their answers must be equal.
 PROGRAM = """\
 import asyncio, json, logging, os, sys, threading, time
 import logspool, logspool.asgi, logspool.wsgi
@@ -112,7 +112,7 @@ print("done", flush=True)
 """
 )
 
-# The reader of a FIFO opens it and reads nothing, then everything.
+# The reader of a FIFO first reads nothing, then everything.
 FROZEN = (
     PROGRAM
     + """
@@ -195,5 +195,5 @@ def test_a_frozen_output_takes_readiness_first_and_gives_it_back(run_program, tm
         outcome, _ = run_program(FROZEN, deadline_seconds=120, LOGSPOOL_QUEUE_DIR=str(shm / "queue"))
 
     told = json.loads(outcome.expect_success().out.splitlines()[-1])
-    # Readiness was asked while 70 to 85 % of the overflow were in use.
+    # The request for readiness came while 70 to 85 % of the overflow were in use.
     assert len(told) in (1, 2) and "the queue is 50 % full" in told[0] and "(fix: " in told[0], told

@@ -32,7 +32,7 @@ SNAPSHOT = {
 
 @pytest.fixture
 def stalled(monkeypatch):
-    """Give a function that looks `seconds` later at the snapshot, with some values changed."""
+    """Give a function that advances the time by `seconds` and checks the snapshot, with some values changed."""
     now = [0.0]
     monkeypatch.setattr(_monitor.time, "monotonic", lambda: now[0])
     progress = _monitor._Progress(30.0)
@@ -86,7 +86,7 @@ def test_an_idle_process_is_alive(stalled):
     stalled(0, **idle)
 
     assert stalled(1000, **idle) == []
-    # The time begins with the first look that finds records.
+    # The time starts at the first check that finds records.
     assert stalled(0) == []
 
 

@@ -8,8 +8,8 @@ from suite import mounts
 
 pytestmark = pytest.mark.real
 
-# A FIFO is read only between two fillings. The program's own thread never writes a warning: it logs nothing but records
-# of 1,000 characters, and the queue's own thread adds the warnings.
+# The FIFO is read only after each filling of the queue. The program's thread never writes a warning: it logs only
+# records of 1,000 characters, and the queue's own thread adds the warnings.
 PROGRAM = """\
 import json, logging, os, threading
 import logspool

@@ -16,7 +16,7 @@ RULES = SHIPPED / "alerts.yaml"
 DASHBOARD = json.loads((SHIPPED / "grafana-dashboard.json").read_text())
 CASES = Path(__file__).parent / "alerts_test.yaml"
 
-#: Makes every family that logspool has: outputs, a deferred formatter, and a pool.
+#: Exports every metric family of logspool: it has outputs, a deferred formatter, and a pool.
 PROGRAM = """\
 import logging
 import logspool
@@ -37,12 +37,12 @@ with Pool(1) as pool:
     print(logspool.metrics_text())
 """
 
-#: Exported only after records were lost before a deferred formatter.
+#: Metrics that are exported only after records were dropped on their way to a deferred formatter.
 AFTER_A_LOSS = {"logspool_deferred_records_dropped_total"}
 
 
 def named(text: str) -> set[str]:
-    """Return the metrics that a text names."""
+    """Return the names of metrics in a text."""
     return set(re.findall(r"\blogspool_[a-z0-9_]+", text))
 
 
@@ -118,7 +118,7 @@ def test_promtool_accepts_the_rules(promtool):
 
 
 def test_each_alert_fires_when_it_should_and_only_then(promtool, tmp_path):
-    # promtool compares the texts of alerts, too; the cases leave them out.
+    # promtool also compares the annotations of alerts; the cases have none, so they are removed from the rules.
     rules, texts = re.subn(r" {8}annotations:\n(?: {10}.*\n)+", "", RULES.read_text())
     (tmp_path / RULES.name).write_text(rules)
     (tmp_path / CASES.name).write_text(CASES.read_text())

@@ -1,4 +1,4 @@
-"""The files of packaging/fluent-bit/ fit each other, and the handler that they are for."""
+"""The files of packaging/fluent-bit/ fit each other and the options of `ForwardHandler`."""
 
 import re
 from pathlib import Path, PurePosixPath
@@ -23,7 +23,7 @@ VOLUMES = {volume["name"]: volume for volume in POD["volumes"]}
 
 
 def variables(container):
-    """Return the variables of a container: texts, and references to secrets."""
+    """Return the environment variables of a container: texts, and references to secrets."""
     return {each["name"]: each.get("value") or each["valueFrom"]["secretKeyRef"] for each in container["env"]}
 
 
@@ -112,7 +112,7 @@ def test_probes_ask_ports_that_the_containers_have():
     assert ports(SIDECAR)["http"] == FLUENT_BIT["service"]["http_port"]
     assert FLUENT_BIT["service"]["health_check"] is True
     assert FLUENT_BIT["service"]["grace"] < POD["terminationGracePeriodSeconds"]
-    # The sidecar ends after the program.
+    # With this policy Kubernetes ends the sidecar after the program.
     assert SIDECAR["restartPolicy"] == "Always"
 
 

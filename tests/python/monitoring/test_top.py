@@ -17,7 +17,7 @@ pytestmark = pytest.mark.real
 
 DEADLINE_SECONDS = 60
 
-#: Logs, says so, and stays until its standard input ends.
+#: Logs, prints `ready`, and runs until its standard input ends.
 LOGS = """\
 import logging, sys
 import logspool
@@ -36,7 +36,7 @@ STAYS = "import sys\nprint('ready', flush=True)\nsys.stdin.read()\n"
 
 @contextlib.contextmanager
 def running(text, folder, queue_dir, **variables):
-    """Run a program beside the test, from its line `ready` on."""
+    """Run a program in the background and wait for its line `ready`."""
     environment = programs.environment(programs.INSTALLED, queue_dir, **variables)
     child = programs.start(["-c", text], env=environment, folder=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
@@ -186,7 +186,7 @@ def test_in_a_pipe_plain_tables_follow_each_other_until_the_reader_leaves(loggin
 
 @contextlib.contextmanager
 def on_a_terminal(tmp_path, queue_dir, *arguments):
-    """Run the command on a pseudo terminal; yield the child and a function that reads until a text has come."""
+    """Run the command on a pseudo terminal; yield the child and a function that reads until a text appears."""
     end, terminal = pty.openpty()
     child = programs.start(
         [*arguments],
@@ -205,7 +205,7 @@ def on_a_terminal(tmp_path, queue_dir, *arguments):
             assert time.monotonic() < deadline, bytes(seen)
             try:
                 part = os.read(end, 65536)
-            except OSError:  # The last holder of the terminal is gone.
+            except OSError:  # The last process has closed the terminal.
                 part = b""
             if not part:
                 assert text is None, bytes(seen)

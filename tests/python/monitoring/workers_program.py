@@ -1,4 +1,4 @@
-"""Workers of one server that log and are scraped; `test_prometheus.py` runs it. Its argument is a start method."""
+"""Workers of one server log, and one answers a scrape; for `test_prometheus.py`. The argument is a start method."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ def set_up():
 
 
 def work(number, barrier, answers):
-    """Log, and stay until the first worker was scraped."""
+    """Log, and run until the first worker has answered the scrape."""
     set_up()
     for _ in range(number):
         logging.info("of a worker")
@@ -31,7 +31,7 @@ def work(number, barrier, answers):
 
 
 def scrape():
-    """Return the samples, as a page of a program with several workers gives them."""
+    """Return the samples of the metrics page of a program with several workers."""
     import prometheus_client
     from prometheus_client import multiprocess
 

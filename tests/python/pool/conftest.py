@@ -1,4 +1,4 @@
-"""What the tests of the pool share."""
+"""Fixtures of the pool's tests."""
 
 import sys
 import types
@@ -17,7 +17,7 @@ def pool():
 
 @pytest.fixture
 def unraisable(monkeypatch):
-    """Give the list of what goes to `sys.unraisablehook`; the exceptions are copied out of what CPython reuses."""
+    """Give the list of exceptions passed to `sys.unraisablehook`, copied because CPython reuses the argument."""
     found = []
     monkeypatch.setattr(
         sys,

@@ -1,4 +1,4 @@
-"""A pool whose only worker is busy until it is let go: what waits behind it can be looked at."""
+"""A pool whose only worker is blocked until the test releases it, so that a test can check queued jobs."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from logspool.pool import Pool
 
 
 class Held:
-    """A pool of one worker with the options given; `done` is for its jobs to note what they did."""
+    """A pool of one worker with the given options; its jobs append their results to `done`."""
 
     def __init__(self, **options):
         self.go, begun, self.done = threading.Event(), threading.Event(), []
@@ -16,14 +16,14 @@ class Held:
         assert begun.wait(60)
 
     def end(self):
-        """Let the worker go, wait for all jobs and return what they noted."""
+        """Release the worker, wait for all jobs and return `done`."""
         self.go.set()
         self.pool.shutdown()
         return self.done
 
 
 def until(condition):
-    """Wait until something is so; a minute at most."""
+    """Wait until a condition is true, for a minute at most."""
     deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Pools under fastthreadpool's names for tests: one whose worker waits, and what its jobs do."""
+"""For tests of fastthreadpool's names: a pool whose worker waits, and jobs for it."""
 
 import threading
 
@@ -6,12 +6,12 @@ from logspool.pool import compat
 
 
 def count_to(number):
-    """Yield the numbers below one."""
+    """Yield the numbers below `number`."""
     yield from range(number)
 
 
 def fail(*args, **kwargs):
-    """Raise."""
+    """Raise a ValueError."""
     raise ValueError("why")
 
 

@@ -1,6 +1,7 @@
-"""Runs CPython's own tests of thread pools with `logspool.pool.Pool` in the place of `ThreadPoolExecutor`.
+"""Runs CPython's own tests of thread pools with `logspool.pool.Pool` in place of `ThreadPoolExecutor`.
 
-Writes one JSON object to the path given: how many ran, and the last line of the report of each that failed.
+Writes one JSON object to the given path: the number of tests that ran and that were skipped, and the last 300
+characters of the report of each test that failed.
 """
 
 import concurrent.futures.thread
@@ -12,7 +13,7 @@ import warnings
 
 from logspool.pool import Pool
 
-# Of the package that the tests are since 3.12.
+# The modules with these tests; since 3.12 `test_concurrent_futures` is a package.
 MODULES = ("test_thread_pool", "test_wait", "test_as_completed", "test_shutdown", "test_init")
 
 

@@ -1,4 +1,4 @@
-"""fastthreadpool's names: threads, jobs, `map`, and what can be looked at."""
+"""fastthreadpool's names: threads, jobs, `map`, and attributes of a pool."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""fastthreadpool's names: the end of a pool, of a program, and a new beginning."""
+"""fastthreadpool's names: the end of a pool and of a program, and a restart."""
 
 import gc
 import threading
@@ -205,7 +205,7 @@ def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():
     del pool
     gc.collect()
     deadline = time.monotonic() + 60
-    # Short waits: without the GIL what this thread made and a worker let go is freed by this thread, when it runs.
+    # Short waits: without the GIL, this thread has to run to free objects that it made and a worker released.
     while any(thread.is_alive() for thread in threads) and time.monotonic() < deadline:
         time.sleep(0.01)
 

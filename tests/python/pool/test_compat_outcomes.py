@@ -1,4 +1,4 @@
-"""fastthreadpool's names: where results and failures go, and what they look like there."""
+"""fastthreadpool's names: the places and forms of results and failures."""
 
 import itertools
 import logging
@@ -84,7 +84,7 @@ def test_a_failed_callback_gets_the_parts_of_each_failure_in_one_thread_of_its_o
 
 @pytest.fixture
 def logger():
-    """Give the logger of failed jobs, as the first pool of a program finds it."""
+    """Give the logger of failed jobs, in the state before the first pool of a program."""
     logger = logging.getLogger("fastthreadpool")
     before = logger.handlers[:], logger.propagate, logger.level
     logger.handlers.clear()

@@ -1,4 +1,4 @@
-"""fastthreadpool's names: results are taken as they come, and workers wait for those who take them."""
+"""fastthreadpool's names: results are taken as they come, and workers wait until there is room for more."""
 
 import threading
 
@@ -25,7 +25,7 @@ def test_workers_wait_until_results_are_taken():
         taken = []
         for number in pool.as_completed():
             taken.append(number)
-            # Three lie there, one worker holds another; the one taken made room.
+            # Three results are in `done`, and the worker holds another; the one just taken made room.
             assert len(begun) <= len(taken) + 3 + 1
             assert len(pool.done) <= 3
 

@@ -1,4 +1,4 @@
-"""fastthreadpool's names: jobs at their time."""
+"""fastthreadpool's names: jobs at a given time."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ def stream(*values):
 
 
 def starts(pool):
-    """Return the ways to have a job done at its time: each takes a time from now in seconds and a job."""
+    """Return the ways to run a job at a given time; each takes a delay in seconds and a job."""
 
     def at(delay, *job):
         return pool.submit_at(time.time() + delay, 0, *job)
@@ -239,7 +239,7 @@ def test_a_time_that_has_just_passed_is_now_and_its_series_goes_on_from_it(pool)
     steps = (timer.timer_id.when - start) / 0.25
 
     assert first >= start + 1
-    # The times between are let go.
+    # Due times that have passed meanwhile are skipped.
     assert second >= start + 1.25
     assert abs(steps - round(steps)) < 1e-3
     pool.cancel(False, timer)

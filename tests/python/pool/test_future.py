@@ -1,4 +1,4 @@
-"""Futures: real ones to the standard library, also to those of its functions that reach into them."""
+"""Futures: the standard library accepts them, also in functions that use their internals."""
 
 import asyncio
 import concurrent.futures
@@ -18,7 +18,7 @@ Pool, Future = pool_module.Pool, pool_module.Future
 
 @pytest.fixture
 def held():
-    """Give (a future that runs until the event is set, one that waits behind it, the event)."""
+    """Give (a future that runs until the event is set, a future that waits for the same worker, the event)."""
     go, begun = threading.Event(), threading.Event()
     with Pool(1) as pool:
         running = pool.submit(lambda: (begun.set(), go.wait(60))[1])

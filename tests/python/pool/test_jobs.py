@@ -1,4 +1,4 @@
-"""Jobs: what goes in, what comes out, where failures go."""
+"""Jobs: arguments, results, and the places of failures."""
 
 import asyncio
 import concurrent.futures

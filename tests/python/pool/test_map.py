@@ -1,4 +1,4 @@
-"""`Pool.map`: every result once, in order or not, errors where they belong, lazily where asked."""
+"""`Pool.map`: every result once, in order or not; an error in place of its result; lazily if requested."""
 
 import concurrent.futures
 import gc
@@ -55,7 +55,7 @@ def test_unordered_results_come_as_they_are_ready(pool):
             go.wait(60)
         return number
 
-    # As many that each chunk is a single item.
+    # So few items that each chunk has a single item.
     results = pool.map(wait_or_not, range(4), ordered=False)
     first = list(itertools.islice(results, 3))
     go.set()
@@ -133,7 +133,7 @@ def test_a_dropped_iterator_cancels_the_items_that_have_not_begun(options, colum
 
 
 def test_an_iterator_that_was_never_asked_runs_everything():
-    # As with `ThreadPoolExecutor`: programs use it for its effects.
+    # As with `ThreadPoolExecutor`: programs use `map` for the side effects of its jobs.
     done = []
     with Pool(1) as pool:
         pool.map(done.append, range(100))

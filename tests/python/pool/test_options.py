@@ -1,4 +1,4 @@
-"""Options for single jobs: callbacks, limits of time, priorities; and who learns of a failure."""
+"""Options for single jobs: callbacks, time limits, priorities; and the report of failures."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""Which job comes first: lanes, the front of the queue, many jobs at once."""
+"""The order of jobs: lanes, the front of the queue, many jobs at once."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""What fastthreadpool 1.7.0 does wrong, each of it right here."""
+"""Defects of fastthreadpool 1.7.0; the pool has none of them."""
 
 import contextvars
 import resource
@@ -179,7 +179,7 @@ def test_who_takes_results_sleeps_until_there_are_some():
         waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - before
 
     assert [True] == results
-    # One that looks every 10 ms waits 50 times.
+    # A thread that polls every 10 ms would wait 50 times.
     assert waits <= 25
 
 

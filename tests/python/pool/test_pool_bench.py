@@ -1,4 +1,4 @@
-"""The pool's comparison runs, in small, with all its counts right."""
+"""The pool's comparison runs at a small size, and its counts are correct."""
 
 import json
 import subprocess

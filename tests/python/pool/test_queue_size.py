@@ -1,4 +1,4 @@
-"""A pool with a bound: what happens to one job too many."""
+"""A pool with a bounded queue: the overflow policies for a job that has no room."""
 
 import contextlib
 import queue
@@ -17,7 +17,7 @@ from pool.held import Held, until  # noqa: E402
 
 @contextlib.contextmanager
 def ringing(error):
-    """Have a signal's handler raise an exception soon."""
+    """Let a signal handler raise an exception after 50 ms."""
 
     def ring(*_):
         raise error
@@ -32,7 +32,7 @@ def ringing(error):
 
 
 class Full(Held):
-    """The same with a full queue of two; its jobs note their number and thread."""
+    """A held pool whose queue of two jobs is full; its jobs append their number and thread to `done`."""
 
     def __init__(self, overflow):
         super().__init__(queue_size=2, overflow=overflow)

@@ -1,4 +1,4 @@
-"""Values that stream out of jobs: generator functions, `stream` and `Results`."""
+"""Streams of values from jobs: generator functions, `stream` and `Results`."""
 
 import gc
 import queue
@@ -259,7 +259,7 @@ print(next(stream))
 """
 
 
-# Imported before the pool, so that the interpreter's end comes to the executor's threads behind the pool's.
+# Imported before the pool, so that at exit the interpreter ends the pool's threads before the executor's.
 EXECUTORS = {
     "no": "",
     "threads": """

@@ -1,4 +1,4 @@
-"""Jobs that are done again and again: `schedule` and `schedule_with_delay`."""
+"""Repeated jobs: `schedule` and `schedule_with_delay`."""
 
 import gc
 import itertools
@@ -17,7 +17,7 @@ from pool.held import Held, until  # noqa: E402
 
 
 def times_of(pool, method, interval, count):
-    """Return when the first `count` calls began, and the schedule, which has ended."""
+    """Return the times at which the first `count` calls began, and the cancelled schedule."""
     begun, enough = [], threading.Event()
 
     def note():
@@ -35,7 +35,7 @@ def test_a_fixed_rate_does_not_drift(pool):
     before = time.monotonic()
     begun, schedule = times_of(pool, "schedule", 0.01, 50)
 
-    # Each call at a multiple of the interval, never before it: lateness is not added up.
+    # Each call is due at a multiple of the interval and never begins before it: delays do not add up.
     calls = [(moment - before) / 0.01 for moment in begun]
     assert all(call >= number + 1 for number, call in enumerate(calls))
     assert calls[-1] < 50 + schedule.missed + 100
@@ -65,7 +65,7 @@ def test_calls_do_not_overlap_and_those_left_out_are_counted():
         pool.wait_idle(60)
 
     assert max(most) == 1
-    # Six intervals pass during a call: the next one is at least the sixth.
+    # Six intervals pass during a call, so the next call is due at the sixth or later.
     assert schedule.missed >= 5 * 4
     assert schedule.runs == len(calls)
 

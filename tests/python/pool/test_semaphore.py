@@ -1,4 +1,4 @@
-"""The semaphore: permits are counted, exclusion holds, every wait ends by a permit, a deadline or a signal."""
+"""The semaphore: it counts permits and excludes, and every wait ends by a permit, a deadline or a signal."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""What a pool counted: `stats()` and its part of `logspool.metrics_text()`."""
+"""The counts of a pool: `stats()` and its part of `logspool.metrics_text()`."""
 
 import re
 import threading
@@ -15,7 +15,7 @@ from pool.held import Held, until  # noqa: E402
 
 
 def within(histogram, seconds):
-    """Return how many durations are at or below the first bound that is not below `seconds`."""
+    """Return the number of durations up to the first bound >= `seconds`."""
     return next(count for bound, count in histogram.buckets if bound >= seconds)
 
 

@@ -9,11 +9,11 @@ import pytest
 from suite import programs
 
 RUNNER = Path(__file__).with_name("run_thread_pool_tests.py")
-# Ten times what they take: many sleep.
+# Ten times the duration of these tests; many of them sleep.
 SECONDS = 300
 
-# Test -> why it cannot pass with another class. The children of the last three import a class by its name from
-# `concurrent.futures`; `test_exit.py` asks the same of `Pool`.
+# Test -> why it cannot pass with another class. The child processes of the last three import a class by its name from
+# `concurrent.futures`; `test_threads.py` has such tests for `Pool`.
 EXCEPTIONS = {
     "test_thread_names_default": "expects the name of the class, ThreadPoolExecutor, in the threads' names",
     "test_hang_gh83386": "its child process imports the class from concurrent.futures",

@@ -1,4 +1,4 @@
-"""Everything at once from several threads: each job is done, cancelled or failed, once, and all are told."""
+"""Several threads use all functions at once: each job ends once (done, cancelled or failed), and callbacks run."""
 
 import concurrent.futures
 import random
@@ -16,7 +16,7 @@ JOBS = 100
 
 
 class Odd(Exception):
-    """What every seventh job raises."""
+    """The exception of every seventh job."""
 
 
 def job(number, done):
@@ -33,7 +33,7 @@ def outcome(future):
 
 
 def drive(pool, seed, done, told):
-    """Submit, cancel, wait and ask in many ways; return how the jobs of this thread ended."""
+    """Submit and cancel jobs and wait for them in several ways; return how the jobs of this thread ended."""
     rng, ends = random.Random(seed), []
     for _ in range(ROUNDS):
         futures = []

@@ -151,7 +151,7 @@ def test_workers_that_could_not_be_started_are_not_waited_for(monkeypatch, kind)
 
 @pytest.fixture
 def interrupted_start(monkeypatch):
-    """Give a context in which the start of a thread is interrupted: before or while it begins, or after its job."""
+    """Give a context that interrupts the start of a thread: before it, while it begins, or after its job."""
     original = threading.Thread.start
 
     @contextlib.contextmanager
@@ -172,7 +172,7 @@ def interrupted_start(monkeypatch):
 
 def test_pools_can_be_listed_while_others_are_made():
     ended, before = threading.Event(), sys.getswitchinterval()
-    # So many that the others come in between.
+    # With 2,000 pools a call of `by_name()` takes long enough for another thread to run in between.
     held = [Pool(1) for _ in range(2000)]
 
     def make():
@@ -192,7 +192,7 @@ def test_pools_can_be_listed_while_others_are_made():
 
 
 def test_a_c_function_in_a_loop_lets_others_run():
-    # `int` never looks whether another thread asks for the interpreter.
+    # `int` never checks whether another thread wants the interpreter.
     with Pool(1) as pool:
         for _ in range(200_000):
             pool.push(int)

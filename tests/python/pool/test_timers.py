@@ -1,4 +1,4 @@
-"""Jobs that are done later: `submit_later` and `submit_at`."""
+"""Delayed jobs: `submit_later` and `submit_at`."""
 
 import asyncio
 import concurrent.futures
@@ -48,7 +48,8 @@ def test_a_timer_is_a_future(pool):
 
 
 def test_jobs_come_in_the_order_of_their_time():
-    # The first is not due before the last is given, and a caller that is kept waiting in between changes their order.
+    # No timer is due before the last one is submitted. A caller that is delayed in between changes their order, so the
+    # test compares with `when`.
     done, delays = [], [0.5 + number / 200 for number in range(30)]
     with Pool(1) as pool:
         timers = {delay: pool.submit_later(delay, done.append, delay) for delay in random.sample(delays, len(delays))}

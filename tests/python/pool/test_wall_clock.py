@@ -1,4 +1,4 @@
-"""`submit_at` follows a wall clock that is set: a program whose clock is moved by a library put before libc."""
+"""`submit_at` follows changes of the wall clock; a library loaded before libc changes the program's clock."""
 
 import shutil
 import subprocess

@@ -1,1 +1,1 @@
-"""What a service gets from a program."""
+"""The records that a service gets from a program."""

@@ -1,4 +1,4 @@
-"""Certificates for tests, by the command openssl, as the how-to makes them."""
+"""Certificates for tests, made with the command openssl as in the how-to."""
 
 import ssl
 import subprocess
@@ -16,14 +16,14 @@ class Pair(NamedTuple):
 
 
 def authority(folder: Path, name: str) -> Pair:
-    """Make an authority."""
+    """Make a certificate authority."""
     return _made(
         folder, name, "-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign"
     )
 
 
 def issued(folder: Path, name: str, by: Pair, names: str = "DNS:localhost,IP:127.0.0.1") -> Pair:
-    """Make a certificate for a service of these names, or for a client."""
+    """Make a certificate for a service with these names, or for a client."""
     options = ("-CA", by.certificate, "-CAkey", by.key, "-addext", "basicConstraints=critical,CA:FALSE")
     return _made(folder, name, *options, "-addext", f"subjectAltName={names}")
 
@@ -42,7 +42,7 @@ def _made(folder: Path, name: str, *options: "str | Path") -> Pair:
 
 
 def context(shown: Pair, clients: "Pair | None" = None) -> ssl.SSLContext:
-    """Return what a service of this certificate needs, and asks of its clients."""
+    """Return the TLS context of a service with this certificate; with `clients`, each client must show one, too."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(*shown)
     if clients is not None:

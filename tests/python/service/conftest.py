@@ -10,7 +10,7 @@ from service.receiver import Receiver
 
 @pytest.fixture
 def receiver():
-    """Give a receiver that listens."""
-    # The path of a socket is short; those of pytest's folders need not be.
+    """Give a listening receiver."""
+    # The path of a unix socket must be short; pytest's folders can have long paths.
     with tempfile.TemporaryDirectory() as folder, Receiver(Path(folder) / "s") as receiver:
         yield receiver

@@ -1,4 +1,4 @@
-"""A receiver of Fluent Forward that keeps what it gets, once, by the rule of logspool's service."""
+"""A receiver of Fluent Forward that keeps each record once, by the rule of logspool's service."""
 
 import contextlib
 import gzip
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgpack
 
-#: Ten times what a busy machine needs.
+#: Ten times the longest wait on a busy machine.
 DEADLINE_SECONDS = 30.0
 
 
@@ -25,7 +25,7 @@ def _time(code: int, data: bytes) -> Time:
 
 
 def unpacker() -> msgpack.Unpacker:
-    """Return a reader of MessagePack. Maps become lists of pairs, so that a name that comes twice shows."""
+    """Return a reader of MessagePack. Maps become lists of pairs, so that a repeated name is visible."""
     return msgpack.Unpacker(object_pairs_hook=list, ext_hook=_time)
 
 
@@ -39,9 +39,9 @@ def entries_of(packed: bytes) -> list[tuple[Time, list]]:
 
 
 class Receiver:
-    """See the module. Keeps (time, parts) of each record, parts as a list of pairs. Without a path it is on TCP.
+    """Keeps (time, parts) of each record, parts as a list of pairs. Without a path it listens on TCP.
 
-    With a `context` its next connections speak TLS; `clients` are the names in the certificates that they showed.
+    With a `context` its next connections use TLS; `clients` are the names in the certificates of the clients.
     """
 
     def __init__(self, path: Path | None = None, context: "ssl.SSLContext | None" = None) -> None:
@@ -67,7 +67,7 @@ class Receiver:
         self.stop()
 
     def listen(self) -> None:
-        """Listen, also again after `stop()`."""
+        """Start to listen; allowed again after `stop()`."""
         if self.path is None:
             listener = socket.create_server(("127.0.0.1", self._port))
             self._port = listener.getsockname()[1]
@@ -81,7 +81,7 @@ class Receiver:
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
     def stop(self) -> None:
-        """End every connection and listen no more."""
+        """End every connection and stop listening."""
         if self._listener is None:
             return
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -89,7 +89,7 @@ class Receiver:
         self._listener = None
         for connection in self._sockets:
             with contextlib.suppress(OSError):
-                # A TLS socket's own shutdown ends TLS first: who reads from it meanwhile is given what is encrypted.
+                # `shutdown` of a TLS socket ends TLS first; a thread that reads meanwhile would get encrypted bytes.
                 socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
     def _accept(self, listener: socket.socket) -> None:
@@ -113,7 +113,7 @@ class Receiver:
                 unpacked.feed(part)
                 for message in unpacked:
                     if not isinstance(message, list):
-                        # What begins a handshake of TLS, say.
+                        # No Forward message, for example the first byte of a TLS handshake.
                         return
                     chunk = self._keep(message)
                     if not self.silent:
@@ -141,13 +141,13 @@ class Receiver:
         return str(options["chunk"])
 
     def records(self, count: int) -> list[dict]:
-        """Wait for so many records and return the parts of all; no more may have come, and nothing been wrong."""
+        """Wait for `count` records and return the parts of each; more records or a mistake fail the test."""
         self.wait(f"{count} records", lambda: len(self.entries) >= count)
         assert not self.mistakes
         assert len(self.entries) == count
         return [dict(parts) for _, parts in self.entries]
 
     def wait(self, what: str, is_so) -> None:
-        """Wait until that is so."""
+        """Wait until `is_so()` is true; a failure names `what`."""
         with self._changed:
             assert self._changed.wait_for(is_so, DEADLINE_SECONDS), f"{what}: there are {len(self.entries)} records"

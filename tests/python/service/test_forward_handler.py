@@ -1,4 +1,4 @@
-"""The options of `ForwardHandler`: what is refused, and what no text shows."""
+"""The options of `ForwardHandler`: values that it refuses, and secrets that no text shows."""
 
 import pytest
 

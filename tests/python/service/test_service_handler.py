@@ -1,4 +1,4 @@
-"""Every record reaches the service with all its parts, whatever becomes of program, service and connection."""
+"""Every record reaches the service with all its parts, also after a failure of program, service or connection."""
 
 import ast
 import collections
@@ -31,7 +31,7 @@ MODES = ("memory", "process", "interval", "checkpoint", "sync")
 
 
 def in_mode(mode: str, options: str = "") -> str:
-    """Return how a program in that mode begins."""
+    """Return the beginning of a program with this durability."""
     return BEGIN.replace("install()", f"install(durability={mode!r}, {options})")
 
 
@@ -229,7 +229,7 @@ for number in range(30_000):
         os.kill(os.getppid(), signal.SIGUSR1)
 assert logspool.flush(30)
 """
-    # Not in the handler of the signal: the next one may come before it has returned.
+    # Not in the signal handler: the next signal may come before the handler has returned.
     turner = threading.Thread(target=turn)
     turner.start()
     before = signal.signal(signal.SIGUSR1, lambda *_: turns.put(True))
@@ -276,7 +276,7 @@ for thread in threads:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_forked_child_has_a_stream_of_its_own(run_program, receiver, mode):
-    # A call of the mode "sync" waits until its record has gone.
+    # In the mode "sync" a call waits until its record is sent.
     count = 10 if mode == "sync" else 100
     program = """
 log.info("before")
@@ -312,7 +312,7 @@ def test_a_program_ends_in_time_where_the_service_does_not_answer_and_says_what_
     if way == "alone":
         program = BEGIN.replace("(sys.argv[1])", "(sys.argv[1], shutdown_timeout=0.5)")
     else:
-        # A call that waits for the service returns after durability_timeout.
+        # A call that waits for the service returns after `durability_timeout`.
         program = in_mode(mode, "shutdown_timeout=0.5, durability_timeout=0.1")
     program += 'log.info("a")\nlog.error("b %d", 7)\n'
     outcome, _ = run_program(program, receiver.address, way)
@@ -349,7 +349,7 @@ def test_a_keeper_sends_what_a_killed_program_had_left(run_program, receiver):
     assert run_program(begin + KILLED, receiver.address, "installed")[0].status == -9
 
     def messages():
-        # What the service had got and the program not yet heard so comes twice.
+        # Records that the service had received but not yet acknowledged are sent again.
         return list(dict.fromkeys(dict(parts)["message"] for _, parts in receiver.entries))
 
     receiver.wait("every record", lambda: len(messages()) == 5000)

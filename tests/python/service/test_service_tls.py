@@ -1,4 +1,4 @@
-"""Over TLS: every record reaches the service that is meant, once, and nobody else gets any."""
+"""Over TLS: every record reaches the intended service once, and no other service gets any."""
 
 import collections
 import json
@@ -29,7 +29,7 @@ log.addHandler(handler)
 
 
 class Secured:
-    """An authority with a folder of its files, a stranger, and a receiver that shows a certificate of the authority."""
+    """Two authorities, and a receiver with a certificate of the first; their files are in `folder`."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -39,13 +39,13 @@ class Secured:
         self.receiver = Receiver(context=certificates.context(self.shown))
 
     def options(self, **options) -> str:
-        """Options of the handler, as JSON."""
+        """Return options of the handler as JSON."""
         return json.dumps({"authorities": str(self.authority.certificate), **options})
 
 
 @pytest.fixture
 def secured(tmp_path):
-    """Give a receiver behind TLS that listens."""
+    """Give a listening receiver with TLS."""
     folder = tmp_path / "certificates"
     folder.mkdir()
     secured = Secured(folder)
@@ -55,7 +55,7 @@ def secured(tmp_path):
 
 @pytest.fixture
 def at_signal():
-    """Give a function that says what happens when the program sends SIGUSR1."""
+    """Give a function that sets the action for a SIGUSR1 of the program."""
     before = signal.getsignal(signal.SIGUSR1)
     yield lambda action: signal.signal(signal.SIGUSR1, lambda *_: action())
     signal.signal(signal.SIGUSR1, before)
@@ -85,7 +85,7 @@ print(list(logspool.stats().sinks), repr(handler), handler.address)
     assert receiver.ended == list(receiver.streams)
 
 
-# argv[4]: what health says
+# argv[4]: text in a reason of health()
 UNTIL_MENDED = """
 for number in range(100):
     log.info("number %d", number)
@@ -145,7 +145,7 @@ def test_a_service_of_tls_at_a_plain_address_is_told_and_the_records_are_kept(ru
     receiver = secured.receiver
     address = receiver.address.replace("tls://", "tcp://")
     at_signal(lambda: setattr(receiver, "context", None))
-    # What the receiver's library says before it ends the connection, if anything, differs.
+    # Versions of the receiver's TLS library send different bytes, or none, before they end the connection.
     why = "tls:// "
     outcome, _ = run_program(BEGIN + UNTIL_MENDED, address, "alone", "{}", why)
 
@@ -229,7 +229,7 @@ def test_what_a_killed_program_left_is_sent_with_its_certificates(run_program, s
     receiver = secured.receiver
     client = certificates.issued(secured.folder, "client", secured.authority)
     receiver.context = certificates.context(secured.shown, clients=secured.authority)
-    # Relative: another program may run elsewhere.
+    # Relative paths: another program may run in another folder.
     options = secured.options(certificate="client.pem", key="client.key")
     here = f"import os\nos.chdir({str(client.key.parent)!r})\n"
     receiver.stop()

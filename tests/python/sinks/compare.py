@@ -29,7 +29,7 @@ def definition(sequence, handler, folder: Path) -> str:
         fields = [options["maxBytes"], options["backupCount"], len(sequence.terminator), rules]
         return "\t".join(["rotating", path, *map(str, fields)])
     zone = "utc" if options["utc"] else "local"
-    # With a file to begin with, the sink computes the first rollover from its age, as stock did.
+    # If the file already exists, the sink computes the first rollover from its age, as stock logging did.
     first = "-" if options["filename"] in sequence.before else handler.rolloverAt
     at_time = options.get("atTime", "-")
     fields = [options["when"], options["interval"], options["backupCount"], zone, at_time, first, rules]
@@ -37,7 +37,7 @@ def definition(sequence, handler, folder: Path) -> str:
 
 
 def orders(sequence, effects, folder: Path) -> list:
-    """Write the steps as orders; of what others do, that which had an effect on stock's side."""
+    """Write the steps as orders; steps of other processes only if they had an effect on the stock side."""
     lines = []
     for step, effect in zip(sequence.steps, effects):
         if step[0] == "line":
@@ -54,7 +54,7 @@ def orders(sequence, effects, folder: Path) -> list:
 
 
 def compare(sequence, example: str, folder: Path) -> tuple:
-    """Run both sides. Returns what differs (or nothing), and how often the sink went over to another file."""
+    """Run both sides. Returns the differences (empty if there are none), and the number of new files of the sink."""
     theirs, ours = folder / "stock", folder / "native"
     stock.prepare(sequence, theirs)
     stock.prepare(sequence, ours)
@@ -75,7 +75,7 @@ def compare(sequence, example: str, folder: Path) -> tuple:
 
 
 def run(options) -> int:
-    """Compare in this interpreter. Returns the number of sequences that differ."""
+    """Compare in this interpreter. Returns the number of sequences with a difference."""
     passed = failed = unusable = 0
     turns = dict.fromkeys(stock.CLASSES, 0)
     for kind in options.kind or stock.CLASSES:
@@ -103,7 +103,7 @@ def run(options) -> int:
 
 
 def main() -> int:
-    """Read the command line."""
+    """Read the command line and compare in each interpreter. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--example", required=True, help="the program rotate_lines")
     parser.add_argument("--sequences", type=int, default=300, help="per handler")

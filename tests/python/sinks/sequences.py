@@ -1,4 +1,4 @@
-"""Random sequences: a handler, what lies in its folder before, and what happens then."""
+"""Random sequences: a handler, the files in its folder at the beginning, and the steps that follow."""
 
 import random
 import time
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "America/Sao_Paulo"]
 
-# Seconds since the epoch, UTC: when the clocks of a zone change, forward and back.
+# Moments at which a zone changes its clocks, forward and back, in seconds since the epoch, UTC.
 CHANGES = {
     "Europe/Berlin": [1711846800, 1729990800],
     "America/New_York": [1710054000, 1730613600],
     "Australia/Lord_Howe": [1728142200, 1712415600],
     "America/Sao_Paulo": [1541300400, 1550368800],
 }
-# Those, the turn of a leap year, an ordinary day.
+# The moments above, the leap day of 2024, and an ordinary day.
 MOMENTS = [moment for moments in CHANGES.values() for moment in moments] + [1709164800, 1718409600]
 
 WORDS = ["a", "short line", "größe", "世界 und mehr", "tab\tin it", "two\nlines", "😀" * 4, "x" * 70, "é" * 30]
@@ -23,16 +23,16 @@ UNITS = {"S": 1, "M": 60, "H": 3600, "D": 86400, "MIDNIGHT": 86400}
 
 @dataclass
 class Sequence:
-    """What both sides do; all names are relative to a folder of their own.
+    """The steps of both sides; all names are relative to the folder of a side.
 
     Attributes:
         kind: `rotating`, `timed` or `watched`.
         options: Keyword arguments of the handler.
         zone: Value of TZ.
-        start: When the base file was last written and the handler made, seconds since the epoch.
-        before: Name and content of the files that exist.
+        start: Last change of the base file and creation of the handler, seconds since the epoch.
+        before: Name and content of the files that exist at the beginning.
         terminator: Ends the lines.
-        steps: `("line", seconds, text)`, `("chunk",)`, and what others do to the files.
+        steps: `("line", seconds, text)`, `("chunk",)`, and changes of the files by other processes.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Sequence:
 
 
 def make(kind: str, seed: int) -> Sequence:
-    """Make the sequence of a seed."""
+    """Make the sequence for a seed."""
     chance = random.Random(f"{kind} {seed}")
     return {"rotating": _rotating, "timed": _timed, "watched": _watched}[kind](chance)
 
@@ -87,7 +87,7 @@ def _watched(chance):
 
 
 def _interference(chance, base, names):
-    """What another process does; a file that is not there is left alone by both sides."""
+    """Return a change by another process; both sides skip a rename or removal of a file that does not exist."""
     name = chance.choice(names)
     return chance.choice(
         [
@@ -134,11 +134,14 @@ def _timed(chance):
 
 
 def _approach_a_change(chance, sequence):
-    """Let the sequence begin in the day before a zone changes its clocks, and rotate by the clock. Returns when."""
+    """Begin the sequence up to 26 hours before a zone changes its clocks; return the moment of the change.
+
+    The handler rotates at a time of day.
+    """
     sequence.zone = chance.choice(list(CHANGES))
     change = chance.choice(CHANGES[sequence.zone])
     sequence.start = change - chance.randrange(26 * 3600)
-    # So that it is the sink that computes the first rollover.
+    # The base file exists, so that the sink computes the first rollover.
     sequence.before.setdefault(sequence.options["filename"], "old\n")
     day = time.gmtime(change + 3600).tm_wday
     sequence.options |= {"when": chance.choice(["midnight", "midnight", f"w{day}", f"w{(day - 1) % 7}"]), "utc": False}
@@ -162,7 +165,7 @@ def _later(chance, now, period):
 
 
 def _backups(chance, base, period, start):
-    """Backups that exist, with the names that rotation will want, and names that only resemble them."""
+    """Return existing backups, with names that rotation will use and names that only resemble these."""
     root = base.rsplit(".", 1)[0] or base
     files = {}
     for age in range(-2, 5):

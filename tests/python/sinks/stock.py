@@ -1,4 +1,4 @@
-"""Runs a sequence through the handler of the interpreter that runs this."""
+"""Runs a sequence with the handler of the running interpreter."""
 
 import datetime
 import logging
@@ -15,11 +15,11 @@ CLASSES = {
 
 
 class StockFailed(Exception):
-    """Stock logging lost a record with an error: nothing to compare with."""
+    """Stock logging lost a record with an error, so there is no output to compare with."""
 
 
 def rules() -> dict:
-    """Tell which rules the handlers of this interpreter follow, as the adoption of a handler has to."""
+    """Return the rules of this interpreter's handlers, as logspool has to find them when it adopts a handler."""
     size = logging.handlers.RotatingFileHandler.shouldRollover.__code__
     times = logging.handlers.TimedRotatingFileHandler.doRollover.__code__
     return {
@@ -29,7 +29,7 @@ def rules() -> dict:
 
 
 def prepare(sequence, folder: Path) -> None:
-    """Put the files into `folder` that exist before the handler is made."""
+    """Write the files that exist before the handler is made to `folder`."""
     folder.mkdir()
     for name, content in sequence.before.items():
         path = folder / name
@@ -38,7 +38,7 @@ def prepare(sequence, folder: Path) -> None:
 
 
 def make_handler(sequence, folder: Path) -> logging.Handler:
-    """Make the handler; where its first rollover would depend on today, on `sequence.start` instead."""
+    """Make the handler; if its first rollover would depend on the current time, compute it from `sequence.start`."""
     options = dict(sequence.options, filename=folder / sequence.options["filename"], encoding="utf-8")
     if options.get("atTime") is not None:
         hours, rest = divmod(options["atTime"], 3600)
@@ -52,7 +52,7 @@ def make_handler(sequence, folder: Path) -> logging.Handler:
 
 
 def run(sequence, handler: logging.Handler, folder: Path) -> list:
-    """Take the steps, with the time of each record on the clock.
+    """Run the steps; during a step the clock shows the time of its record.
 
     Returns:
         For each step, whether it had an effect.
@@ -82,7 +82,7 @@ def run(sequence, handler: logging.Handler, folder: Path) -> list:
 
 
 def interfere(step, folder: Path) -> bool:
-    """Do what another process does. Returns whether there was something to do it to."""
+    """Make the change of another process. Returns whether the file for it existed."""
     kind, *names = step
     if kind == "append":
         with open(folder / names[0], "ab") as file:

@@ -1,4 +1,4 @@
-"""Run CPython's own `test.test_logging` of this interpreter and write what became of each test.
+"""Run CPython's own `test.test_logging` of this interpreter and write the outcome of each test.
 
 Usage: run_test_logging.py RESULT.json. On the installed side `logspool.install()` is called first, as
 `python -m logspool run` would. The result has `outcomes` (test id -> passed, failed, skipped) and `texts`
@@ -14,7 +14,7 @@ from suite import side
 
 
 class Recording(unittest.TextTestResult):
-    """Keeps one word per test; a failing subtest makes its test failed."""
+    """Keeps one word per test; a test with a failing subtest has failed."""
 
     def __init__(self, *arguments, **keywords):
         super().__init__(*arguments, **keywords)

@@ -1,4 +1,4 @@
-"""Who waits for a `QueueListener` finds the lines in the file, as CPython's `test_config_queue_handler` expects."""
+"""After a wait for a `QueueListener` the lines are in the file, as CPython's `test_config_queue_handler` expects."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""CPython's own `test_logging` under `logspool.install()`: as stock, less at most five listed exceptions."""
+"""CPython's own `test_logging` under `logspool.install()`: results as with stock logging, except at most five tests."""
 
 import json
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ import pytest
 from suite import programs
 
 RUNNER = Path(__file__).with_name("run_test_logging.py")
-# Ten times what the suite takes: it starts listeners, sleeps and spawns processes.
+# Ten times the duration of the suite: it starts listeners, sleeps and spawns processes.
 SECONDS = 600
 MAX_EXCEPTIONS = 5
 
@@ -30,7 +30,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Give what became of each test, by side."""
+    """Give the outcome of each test, by side."""
     from suite import queue_folder
 
     found = {}
@@ -62,7 +62,7 @@ def test_nothing_fails_that_passes_with_stock_logging_but_the_listed_exceptions(
     different = {
         name: f"{stock.get(name)} -> {outcome}\n{results['installed']['texts'].get(name, '')}"
         for name, outcome in installed.items()
-        # One that fails with stock logging too (a busy machine) shows nothing.
+        # A test that also fails with stock logging (on a busy machine) shows no difference.
         if outcome != stock.get(name) and stock.get(name) != "failed" and name not in EXCEPTIONS
     }
     assert not different, "\n".join(f"{name}: {text}" for name, text in different.items())
@@ -77,5 +77,5 @@ def test_nothing_more_is_skipped_than_with_stock_logging(results):
 
 
 def test_exceptions_are_few():
-    # Whether each is still needed cannot be asked of a run: what is read at once may have arrived, on a busy machine.
+    # A run cannot show that an exception is still needed: on a busy machine the line may be there when it is read.
     assert len(EXCEPTIONS) <= MAX_EXCEPTIONS

@@ -1,1 +1,1 @@
-"""What the tests of logspool share: running programs on both sides, reading stats, comparing output."""
+"""Shared code of the tests: running programs on both sides, reading stats, comparing output."""

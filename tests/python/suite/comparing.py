@@ -1,11 +1,11 @@
-"""Makes two outputs comparable: removes what must differ between two processes and nothing else."""
+"""Makes two outputs comparable: removes only text that must differ between two processes."""
 
 import difflib
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
-# Line numbers of frames inside the logging package; those differ when a frame of logspool's path is native.
+# Line numbers of frames inside the logging package; they differ when a frame of logspool's path is native.
 _LOGGING_LINE = re.compile(rb'(File "[^"\n]*/logging/(?:__init__|handlers|config)\.py", line )\d+')
 _ADDRESS = re.compile(rb"0x[0-9a-f]{6,16}")
 
@@ -24,7 +24,7 @@ def normalise(output: bytes, folder: Path, aliases: Mapping[str, str] | None = N
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """Return every file below `folder` by its relative name, links and empty folders as marks."""
+    """Return the content of every file below `folder` by relative name, with entries for links and folders."""
     found = {}
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -38,7 +38,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def difference(expected: bytes, actual: bytes, name: str) -> str:
-    """Return the difference as the lines of a unified diff, cut to what a person reads."""
+    """Return the difference as the lines of a unified diff, cut to 60 lines."""
     if expected == actual:
         return ""
     lines = list(

@@ -1,4 +1,4 @@
-"""Signals as a program started from a terminal has them: tests and the programs that they start rely on it."""
+"""Signal dispositions of a program started from a terminal; tests and the programs that they start rely on them."""
 
 import signal
 
@@ -10,7 +10,7 @@ def reset() -> None:
     """Give every ignored or blocked signal its default effect again; called from `pytest_configure`.
 
     `nohup` ignores SIGHUP and a shell ignores SIGINT and SIGQUIT for its background jobs. Programs inherit that, so a
-    test that ends one of them by such a signal would wait for ever.
+    test that ends a program by such a signal would wait for ever.
     """
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
     for number in signal.valid_signals() - IGNORED_BY_PYTHON:

@@ -8,12 +8,12 @@ import pytest
 from suite import dispositions, package, programs, queue_folder
 from suite.folders import EVERY_INTERPRETER
 
-# Ten times what the slowest test needs on a busy machine of two cores.
+# Ten times the duration of the slowest test on a busy machine of two cores.
 TEST_DEADLINE_SECONDS = 300
 
 
 def configure(config: pytest.Config) -> None:
-    """Register what the suite needs; called from `pytest_configure`."""
+    """Register markers and filters of warnings, and reset signals; called from `pytest_configure`."""
     dispositions.reset()
     config.addinivalue_line("filterwarnings", "error")
     config.addinivalue_line("markers", "real: needs the built package; skipped with SUITE_PACKAGE=stand-in")
@@ -22,7 +22,7 @@ def configure(config: pytest.Config) -> None:
 
 
 def modify_items(items: list[pytest.Item]) -> None:
-    """Give each test a deadline and skip what this run cannot show; from `pytest_collection_modifyitems`."""
+    """Give each test a deadline and skip tests that this run cannot make; from `pytest_collection_modifyitems`."""
     for item in items:
         if item.path.parent.name in EVERY_INTERPRETER and item.path.parent.parent.name == "python":
             item.add_marker(pytest.mark.every_interpreter)
@@ -35,9 +35,9 @@ def modify_items(items: list[pytest.Item]) -> None:
 
 
 def check_group(item: pytest.Item) -> None:
-    """Fail a test whose group counts for nothing; from `pytest_runtest_setup`.
+    """Fail a test whose group has no effect; called from `pytest_runtest_setup`.
 
-    A group of xdist keeps apart what disturbs each other, and shares what takes long to make.
+    A group of xdist runs its tests in one worker: they do not disturb each other, and they share expensive fixtures.
     """
     is_distributed = hasattr(item.config, "workerinput")
     if is_distributed and item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
@@ -45,7 +45,7 @@ def check_group(item: pytest.Item) -> None:
 
 
 def faults_full() -> bool:
-    """Tell whether this run makes the long fault tests."""
+    """Return whether this run makes the long fault tests."""
     return os.environ.get("LOGSPOOL_FAULTS") == "full"
 
 

@@ -1,4 +1,4 @@
-"""Counts numbered lines in log files: what is missing, doubled, out of order or torn."""
+"""Counts numbered lines in log files: missing, doubled, out of order or torn ones."""
 
 import itertools
 import re
@@ -28,7 +28,7 @@ class Count:
         return {who: numbers for who, numbers in found.items() if numbers}
 
     def out_of_order(self) -> dict[str, list[int]]:
-        """Return, per writer, the numbers that stand after a larger one."""
+        """Return, per writer, the numbers that follow a larger one."""
         found = {}
         for who, numbers in self.numbers.items():
             late = [number for earlier, number in itertools.pairwise(numbers) if number < earlier]
@@ -37,7 +37,7 @@ class Count:
         return found
 
     def expect_each_once(self, wanted: Mapping[str, Iterable[int]]) -> None:
-        """Fail unless each number of each writer is there once and in order, and no other line is."""
+        """Fail unless each number of each writer is there once and in order, and there are no other lines."""
         missing = {who: lost[:10] for who, numbers in wanted.items() if (lost := self.missing(who, numbers))}
         assert missing == {}, f"missing: {missing}, other lines: {self.other[:10]}"
         assert self.doubled() == {}, f"doubled: {self.doubled()}"

@@ -1,4 +1,4 @@
-"""Small file systems in memory, for disks that are full."""
+"""Small file systems in memory, for tests of a full disk."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ import pytest
 
 @contextlib.contextmanager
 def small(folder: Path, size: str) -> Iterator[Path]:
-    """Mount a tmpfs of so many bytes on a new folder, or skip the test with the reason."""
+    """Mount a tmpfs of this size on a new folder, or skip the test with the reason."""
     if os.geteuid() != 0:
         pytest.skip("needs root to mount a small file system")
     folder.mkdir(parents=True)
@@ -26,7 +26,7 @@ def small(folder: Path, size: str) -> Iterator[Path]:
 
 
 def fill(path: Path) -> None:
-    """Make a file that leaves no room."""
+    """Write a file until the file system is full."""
     with path.open("wb", buffering=0) as file:
         for size in (65536, 4096, 1):
             with contextlib.suppress(OSError):

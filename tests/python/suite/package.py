@@ -1,14 +1,14 @@
-"""Which package the tests call `logspool`.
+"""Selects the package that the tests import as `logspool`.
 
 `SUITE_PACKAGE` is read once, here:
 
 - unset or `real`: the package installed in the interpreter that runs pytest.
 - `stand-in`: the folder `stand_in/`, whose `install()` does nothing. Both sides are then stock logging,
-  so every comparison must be green; what only the real package can show is skipped with a reason.
+  so every comparison must be green; tests that need the real package are skipped with a reason.
 - `stand-in:PLANT`: the same with a difference planted on purpose (see `stand_in/logspool/plants.py`);
   `suite_checks/` uses these to show that the suite turns red.
 - `stand-in:threaded`: a queue with a thread in plain Python, to run the fault tests of `tests/e2e` without the
-  package (see `stand_in/logspool/threaded.py` for what cannot be green with it).
+  package (`stand_in/logspool/threaded.py` says which tests fail with it).
 """
 
 import os
@@ -27,12 +27,12 @@ def chosen() -> str:
 
 
 def is_real(package: str | None = None) -> bool:
-    """Tell whether `package` (default: the chosen one) is the built logspool."""
+    """Return whether `package` (default: the chosen one) is the built logspool."""
     return (package or chosen()) == REAL
 
 
 def has_a_queue() -> bool:
-    """Tell whether output leaves the caller's thread with the chosen package, so that faults can be shown."""
+    """Return whether the chosen package writes output on another thread, so that fault tests have a meaning."""
     return chosen() in (REAL, f"{STAND_IN_NAME}:threaded")
 
 

@@ -1,18 +1,18 @@
-"""The blocks of code in the Markdown pages, and running them in the order of the page.
+"""Finds the blocks of code in the Markdown pages and runs them in the order of the page.
 
-A page says in comments before a block how it runs:
+A comment before a block says how the block runs:
 
 | comment | meaning |
 |---|---|
 | `<!-- file: NAME -->` | the block is written to this file; a command below it on the page uses the file |
-| `<!-- continues -->` | the block goes on with the program of the Python block before it |
+| `<!-- continues -->` | the block continues the program of the Python block before it |
 | `<!-- any order -->` | before a block of output: its lines may come in any order |
 | `<!-- run by: FILE::TEST -->` | the named test reads this block and runs it with a service |
-| `<!-- race: WHAT -->` | what may be faster than the block expects; then the page runs again from its beginning |
+| `<!-- race: WHAT -->` | WHAT may be faster than the block expects; then the page runs again from its beginning |
 | `<!-- not run: REASON -->` | nothing runs the block |
 
 A `text` or `json` block below a program is its output; in a `console` block it is every line below a `$ ` line.
-`...` in an output stands for any text. Standard output and standard error come through one pipe.
+`...` in an output matches any text. Standard output and standard error share one pipe.
 """
 
 import doctest
@@ -36,7 +36,7 @@ _BETWEEN = "logspool-pages: the next block begins"
 
 
 class RaceLost(AssertionError):
-    """A block whose marker names a race printed something else than the page shows."""
+    """A block whose marker names a race has not printed the output that the page shows."""
 
 
 @dataclass
@@ -48,21 +48,21 @@ class Block:
     language: str
     marker: str
     text: str
-    #: The output that the page shows below it; None where it shows none.
+    #: The output that the page shows below the block, or None.
     output: "Block | None" = field(default=None, repr=False)
 
     @property
     def is_run(self) -> bool:
-        """Whether it is to be run at all."""
+        """Whether the block is a program, commands or a file; other blocks are only read."""
         return self.language in ("python", "console") or self.value("file") is not None
 
     def value(self, name: str) -> "str | None":
-        """Return the value of its marker of that name."""
+        """Return the value of the block's marker if the marker has this name, else None."""
         key, _, value = self.marker.partition(":")
         return value.strip() if key == name else None
 
     def check(self, printed: str) -> None:
-        """Compare what it printed with the output that the page shows."""
+        """Compare the printed text with the output that the page shows."""
         shown = self.output.text if self.output else ""
         # Only some interpreters have such a line.
         printed = re.sub(r"(?m)^slow on this Python: .*\n", "", printed)
@@ -105,12 +105,12 @@ class Runner:
     """Runs the blocks of one page in one folder."""
 
     def __init__(self, folder: Path, python: str, environment: Mapping[str, str], same: Callable[[str], str]):
-        """Run with this interpreter; `same` replaces paths of the test by those that pages show."""
+        """Use the interpreter `python`; `same` replaces paths of the test by the paths that pages show."""
         self.folder, self.python, self.environment, self.same = folder, python, dict(environment), same
         self.environment.update(PYTHONUNBUFFERED="1", PATH=f"{Path(python).parent}:{self.environment['PATH']}")
 
     def run_page(self, page: Path) -> int:
-        """Run all blocks that are run here; return how many."""
+        """Run the blocks without a `run by` or `not run` marker; return the number of all blocks of the page."""
         todo = [block for block in blocks(page) if block.value("run by") is None and block.value("not run") is None]
         while todo:
             chain = [todo.pop(0)]
@@ -135,13 +135,13 @@ class Runner:
             block.check(part)
 
     def run_commands(self, block: Block) -> None:
-        """Run commands one after the other, as a shell on a terminal does."""
+        """Run commands one after the other, like a shell on a terminal, and compare their output."""
         for command, shown in commands(block):
             self._await_keepers()
             code, printed = self._run(["bash", "-c", command])
             killed = code in (-9, 137)
             printed += "Killed\n" if killed else ""
-            # A command such as `doctor` ends with 1 where it found something; the page shows what.
+            # A command such as `doctor` ends with 1 if it has findings; the page shows them.
             expected = code == 0 or killed or (code == 1 and shown)
             assert expected, f"{block.page}:{block.line}: {command} ends with {code}:\n{printed}"
             try:
@@ -152,9 +152,9 @@ class Runner:
                 raise RaceLost(*error.args) from None
 
     def _await_keepers(self) -> None:
-        """Wait for the keepers of programs that have ended, as the time passes in which a person types a command.
+        """Wait for the keepers of programs that have ended; a person who types the next command needs as long.
 
-        A keeper works for up to two seconds after its program has ended, and delivers what other dead processes left.
+        A keeper works for up to two seconds after its program has ended, and delivers records of other dead processes.
         """
         folder = self.environment["LOGSPOOL_QUEUE_DIR"]
         deadline = time.monotonic() + DEADLINE_SECONDS

@@ -29,12 +29,12 @@ ABORT_SECONDS = 3.0
 
 
 class DeadlinePassed(AssertionError):
-    """The child was still running at its deadline; the text has its stacks where it could print them."""
+    """The child was still running at its deadline; the text has its stacks if the child could print them."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a child left: exit status (negative: signal number) and all it printed."""
+    """The exit status of a child (negative: signal number) and all its output."""
 
     status: int
     out: bytes
@@ -47,7 +47,7 @@ class Outcome:
 
 
 def environment(side: str, queue_dir: Path, package: str | None = None, **more: str) -> dict[str, str]:
-    """Return the environment of a child: as the test's, less what would tilt a comparison."""
+    """Return the environment of a child: the test's environment without variables that would change a comparison."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -71,7 +71,7 @@ def environment(side: str, queue_dir: Path, package: str | None = None, **more: 
 
 @contextlib.contextmanager
 def _stream(terminal: bool):
-    """Yield (end to read, end for the child); both are closed by the user of this, at the latest here."""
+    """Yield (end to read, end for the child); the caller closes the child's end, this context the other one."""
     if terminal:
         reader, writer = pty.openpty()
         fcntl.ioctl(writer, termios.TIOCSWINSZ, b"\x18\x00\x78\x00\x00\x00\x00\x00")
@@ -85,7 +85,7 @@ def _stream(terminal: bool):
 
 
 def _read_all(child: subprocess.Popen, ends: Mapping[int, bytearray], until: float) -> bool:
-    """Read both streams until they end; return False where the deadline came first."""
+    """Read both streams until they end; return False if the deadline came first."""
     with selectors.DefaultSelector() as selector:
         for end in ends:
             selector.register(end, selectors.EVENT_READ)
@@ -114,7 +114,7 @@ def _read_all(child: subprocess.Popen, ends: Mapping[int, bytearray], until: flo
 
 
 def _end(child: subprocess.Popen, ends: Mapping[int, bytearray]) -> None:
-    """Make a child that hangs print its stacks, then end its whole session."""
+    """Let a child that hangs print its stacks, then end its whole session."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(child.pid, signal.SIGABRT)
     _read_all(child, ends, time.monotonic() + ABORT_SECONDS)
@@ -174,7 +174,7 @@ def start(
 ) -> subprocess.Popen:
     """Start an interpreter and return at once, for tests that talk to the child while it runs.
 
-    Use it in a `with ended(...)` block, which kills what is left.
+    Use it in a `with ended(...)` block, which kills the remaining processes.
     """
     return subprocess.Popen(
         [python, *map(str, arguments)],

@@ -27,7 +27,7 @@ _NUMBERS = {
     },
 }
 
-#: What can be refused: the call, and which values of which argument are meant; without one, all calls of it.
+#: By name: the system call, and the argument and the values for which it is refused. Without an argument, every call.
 REFUSABLE = {
     "membarrier": ("membarrier", None, ()),
     "memfd_create": ("memfd_create", None, ()),
@@ -46,15 +46,15 @@ _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 38, 22, 2
 
 
 def can_refuse() -> bool:
-    """Tell whether this machine's processor is known here."""
+    """Return whether this module has the call numbers of this machine's processor."""
     return platform.machine() in _NUMBERS
 
 
 def refuse(what: str, error: int = errno.EPERM) -> None:
-    """Make one of `REFUSABLE` fail with `error` from here on. Cannot be taken back."""
+    """Let the entry `what` of `REFUSABLE` fail with `error` from now on. Cannot be undone."""
     name, argument, values = REFUSABLE[what]
     number = _NUMBERS[platform.machine()][name]
-    # Of seccomp_data: the number is at byte 0, the low half of each argument at 16 and then every 8.
+    # Offsets in seccomp_data: the call's number is at byte 0, the low half of argument n at byte 16 + 8 n.
     program = [(_LOAD_WORD, 0, 0, 0)]
     if argument is None:
         program.append((_JUMP_IF_EQUAL, 0, 1, number))
@@ -68,7 +68,7 @@ def refuse(what: str, error: int = errno.EPERM) -> None:
     text = ctypes.create_string_buffer(code, len(code))
     filter_ = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(program), ctypes.addressof(text)))
     libc = ctypes.CDLL(None, use_errno=True)
-    # Unsigned longs: ctypes would pass them as ints.
+    # The arguments are unsigned longs; without this, ctypes would pass ints.
     libc.prctl.argtypes = [ctypes.c_int, *[ctypes.c_ulong] * 4]
     for arguments in (
         (_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),

@@ -25,7 +25,7 @@ def uninstall() -> None:
 
 
 def settle(timeout: float = 20.0) -> None:
-    """Wait until everything logged so far is at its sink; raise if that takes longer than `timeout` seconds."""
+    """Wait until all records logged before are at their sinks; raise if that takes longer than `timeout` seconds."""
     if INSTALLED:
         import logspool
 

@@ -1,8 +1,8 @@
-"""The only place of the suite that knows how `logspool.stats()` looks.
+"""The only module of the suite that depends on the form of `logspool.stats()`.
 
-Assumed of `logspool.stats()`:
+It assumes of `logspool.stats()`:
 
-- `.paths`: mapping with the integers `native` and `stock`, calls of this process so far.
+- `.paths`: mapping with the integers `native`, `by_record` and `stock`, calls since the process began.
 - `.levels[levelname]`: `.offered`, `.accepted`, `.refused` (mapping reason -> count).
 - `.sinks[name][levelname]`: `.accepted_for_sink`, `.written`, `.queued`, `.spooled`,
   `.dropped` (mapping reason -> count), `.uncertain`.
@@ -30,7 +30,7 @@ def _reasons(holder) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Paths:
-    """How many calls went which way, since the process began."""
+    """The number of calls on each path since the process began."""
 
     native: int
     stock: int
@@ -94,7 +94,7 @@ class Snapshot:
         return sum(count.written for levels in self.sinks.values() for count in levels.values())
 
     def waiting(self) -> int:
-        """Return what is queued, spooled or uncertain."""
+        """Return the number of records that are queued, spooled or uncertain."""
         return sum(
             count.queued + count.spooled + count.uncertain
             for levels in self.sinks.values()
@@ -103,7 +103,7 @@ class Snapshot:
 
 
 def paths() -> Paths | None:
-    """Return the calls by path, or None where the package has no paths (the stand-in)."""
+    """Return the calls by path, or None if the package has no paths (the stand-in)."""
     found = _field(_stats(), "paths")
     if found is None:
         return None
@@ -112,7 +112,7 @@ def paths() -> Paths | None:
 
 
 def reasons() -> dict[str, str]:
-    """Return why loggers take the stock path now, by logger, where the package says so."""
+    """Return, by logger, why it takes the stock path now; empty if the package does not say."""
     loggers = getattr(_stats(), "loggers", None) or {}
     return {str(name): why for name, row in loggers.items() if (why := str(getattr(row, "reason", "")))}
 

@@ -1,4 +1,4 @@
-"""Waits on a condition with a deadline; the suite has no other sleep."""
+"""Waits on a condition with a deadline."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a program says of itself on a pipe, one line for each call that has returned, until somebody kills it."""
+"""Reads from a pipe one line for each call of a program that has returned, until the program is killed."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 def of(child: subprocess.Popen, reader: int, writer: int, after: int, kill: Callable[[], object]) -> bytes:
-    """Call `kill` after so many lines; return all whole lines, once nobody holds the other end. Closes both ends.
+    """Call `kill` after `after` lines; return all whole lines once no process holds the other end. Closes both ends.
 
     The last line may be torn: its call had returned, but its number is not known.
     """

@@ -8,7 +8,7 @@ from suite import dispositions
 
 IGNORED = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1)
 
-# It prints its ignored and its blocked signals.
+# The program prints its ignored and its blocked signals.
 PROGRAM = f"""
 import signal
 ignored = [number for number in {[int(number) for number in IGNORED]} if signal.getsignal(number) == signal.SIG_IGN]

@@ -9,8 +9,8 @@ from differential.scenarios import all_scenarios
 
 SCENARIOS = all_scenarios()
 
-# Rows of the invalidation table that stay green with a plan that is never renewed: the change has no effect in
-# stock logging either (and must have none here), or it replaces the entry itself, which no plan can miss.
+# Rows of the invalidation table that stay green with a plan that is never renewed. Either the change has no effect in
+# stock logging, so it must have no effect here. Or it replaces the public method itself, and no plan can miss that.
 WITHOUT_EFFECT_ON_A_STALE_PLAN = {
     "parent_disabled_assigned",
     "root_disabled_assigned",
@@ -46,7 +46,7 @@ WITHOUT_EFFECT_ON_A_STALE_PLAN = {
 }
 
 if sys.version_info >= (3, 13):
-    # Handler.handle takes the lock itself.
+    # Since 3.13 Handler.handle takes the lock without `acquire` and `release`.
     WITHOUT_EFFECT_ON_A_STALE_PLAN |= {
         f"{owner}_{method}_patched"
         for owner in ("handlers", "handler_classs", "base_handlers")
@@ -57,7 +57,7 @@ else:
 
 
 def _red(plant, ids):
-    """Return the complaint for each of the scenarios that turns red under the plant."""
+    """Return the complaint of each scenario that turns red with this plant."""
     wanted = [SCENARIOS[each] for each in ids]
     played = pairs.Pairs(wanted, package=f"stand-in:{plant}")
     found = {}

@@ -1,4 +1,4 @@
-"""The checks of `make lint` that read the sources find what they are there for."""
+"""The checks of `make lint` that read the sources find the faults for which they were written."""
 
 import sys
 from pathlib import Path

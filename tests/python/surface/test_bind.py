@@ -65,7 +65,7 @@ asyncio.run(main())
 print([])
 """
 
-# A generator's block is left while one of its caller is open, and left in a context that it was not entered in.
+# A generator leaves its block while a block of its caller is open, and in another context than it entered it.
 GENERATORS = """\
 import contextvars
 

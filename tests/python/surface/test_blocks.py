@@ -12,10 +12,10 @@ pytestmark = pytest.mark.real
 ALL = [(page, block) for page in pages.PAGES for block in pages.blocks(page)]
 WITH_BLOCKS = sorted({page for page, _ in ALL})
 
-#: Blocks that nothing runs, each with its reason on the page. A new one needs a better reason than this number.
+#: Number of blocks that nothing runs; the page gives the reason of each. Raise it only for a good reason.
 NOT_RUN = 8
 
-#: How often a page runs whose block loses the race that its marker names.
+#: Number of times that a page runs if a block loses the race that its marker names.
 TRIES = 3
 
 
@@ -88,11 +88,11 @@ def test_a_page_whose_output_differs_is_refused(tmp_path, queue_dir):
 
 
 def test_a_command_runs_after_the_keeper_of_the_command_before(tmp_path, queue_dir):
-    """A keeper that is still looking for dead processes would deliver what the page says is left."""
+    """Otherwise a keeper that still looks for dead processes could deliver records that the page shows as left."""
     tutorial = {block.value("file"): block.text for block in pages.blocks(pages.ROOT / "docs" / "tutorial.md")}
     for name in ("plain.py", "killed.py"):
         (tmp_path / name).write_text(tutorial[name], encoding="utf-8")
-    # A file that belongs to no process keeps each keeper for its whole time of search.
+    # Because of a file that belongs to no process, each keeper searches for its whole time.
     (queue_dir / "unknown.lock").touch()
     text = (
         "$ python -m logspool run plain.py\n"

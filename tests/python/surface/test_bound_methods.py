@@ -1,4 +1,4 @@
-"""A bound method of a logger or a handler is that of a Python function: it lives as long, and names its function."""
+"""A bound method of a logger or a handler is like one of a Python function: it lives as long and names its function."""
 
 import copy
 import gc
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 @pytest.fixture(params=["logger", "adapter", "handler"])
 def bound(request):
-    """Give an object with the name of one of its methods, while logspool is installed."""
+    """Give an object and the name of a method of it, while logspool is installed."""
     logspool.install()
     log = logging.getLogger("bound")
     yield {

@@ -168,7 +168,7 @@ with logspool.capture_fd(2) as capture:
     c("parent again\\n")
 """,
         PYTHONWARNINGS="ignore::DeprecationWarning",
-    )  # from 3.12 on Python warns of any fork beside a thread
+    )  # since 3.12 Python warns of a fork in a process with several threads
 
     assert sorted(lines) == [
         "WARNING stderr: captured in the child",

@@ -25,7 +25,7 @@ options = _stats.options_in_force() or {}
 print(json.dumps({name: options.get(name) for name in sys.argv[2:]}))
 """
 
-#: For each option its variable's text, the same value in TOML, and the value in force.
+#: For each option: a text of its variable, a value in TOML, and the values in force for the two.
 VALUES = {
     "durability": ("sync", '"interval"', "sync", "interval"),
     "queue_bytes": ("65_536", "131_072", 65536, 131072),
@@ -60,7 +60,7 @@ ROWS = {row["name"]: row for row in _native.install_options()}
 
 @pytest.fixture
 def run(tmp_path, queue_dir):
-    """Run a command in a folder; return its outcome. A variable that is None is not set."""
+    """Give a function that runs a command in a folder and returns its outcome. A variable that is None is not set."""
     (tmp_path / "show.py").write_text(SHOW)
 
     def run(*arguments, folder=tmp_path, **variables):
@@ -74,7 +74,7 @@ def run(tmp_path, queue_dir):
 
 @pytest.fixture
 def in_force(run, tmp_path):
-    """Return the values of options in a program that installs with the arguments."""
+    """Give a function that returns values of options in a program; `given` are the arguments of its `install()`."""
 
     def in_force(*names, given=None, **variables):
         outcome = run(tmp_path / "show.py", json.dumps(given or {}), *names, **variables).expect_success()
@@ -116,7 +116,7 @@ def test_the_order_is_argument_variable_file_default(in_force, tmp_path):
     names = ("flush_records", "queue_bytes", "uncaught", "checkpoint_every")
     values = in_force(*names, given={"flush_records": 100}, LOGSPOOL_FLUSH_RECORDS="3", LOGSPOOL_QUEUE_BYTES="65536")
 
-    # The argument is the default, and still comes first.
+    # The argument equals the default and still overrides the variable.
     assert [100, 65536, True, 50] == values
 
 

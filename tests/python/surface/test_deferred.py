@@ -42,7 +42,7 @@ log.propagate = False
 
 @pytest.fixture
 def played(run_program):
-    """Run a program; return the lines of app.log and what the program printed."""
+    """Run a program; return the lines of app.log and the program's output."""
 
     def run(body, **options):
         outcome, folder = run_program(_PRELUDE + body, **options)
@@ -243,7 +243,7 @@ def test_a_record_has_the_attributes_of_its_call(run_program):
 
     for line in lines["stock"] + lines["installed"]:
         if line[0] in ("1", "own text value", "[1]"):
-            # Values that the program could change are captured as the text of the message.
+            # If the program could change a value later, the text of the message is captured instead of the value.
             line[3].update(msg=None, args=None)
     assert [b"28"] == told
     assert 28 == len(lines["stock"])
@@ -373,7 +373,7 @@ def test_without_logspool_it_formats_at_once():
 
     assert "message" == formatter.format(record)
     assert formatter is logspool.deferred(formatter)
-    # Since 3.15 stock formatters show their format.
+    # Since 3.15 the repr of a stock formatter shows its format.
     assert "<Formatter" in repr(formatter) or "Formatter object" in repr(formatter)
 
 

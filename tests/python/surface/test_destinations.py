@@ -56,7 +56,7 @@ print(json.dumps([flushed, sink.total("written"), sink.total("dropped")]))
 
 
 class Datagrams:
-    """Collects datagrams of UDP or of a unix socket, as they come: a unix socket keeps only a few of them."""
+    """Collects datagrams of UDP or of a unix socket at once, because a unix socket queues only a few of them."""
 
     def __init__(self, path=None):
         self.socket = socket.socket(socket.AF_UNIX if path else socket.AF_INET, socket.SOCK_DGRAM)
@@ -74,7 +74,7 @@ class Datagrams:
                 self.received.put(datagram.decode())
 
     def texts(self, count):
-        """Return so many datagrams."""
+        """Return the next `count` datagrams."""
         return [self.received.get(timeout=SECONDS) for _ in range(count)]
 
 
@@ -86,7 +86,7 @@ def datagrams(path=None):
     try:
         yield receiver
     finally:
-        # An empty datagram ends it.
+        # An empty datagram ends the receiver.
         with socket.socket(receiver.socket.family, socket.SOCK_DGRAM) as ending:
             ending.sendto(b"", address)
         receiver.thread.join(SECONDS)
@@ -94,7 +94,7 @@ def datagrams(path=None):
 
 @contextlib.contextmanager
 def web():
-    """Give a server that accepts every request, with the list of their paths and bodies."""
+    """Give the port of a server that accepts every request, and the list of paths, authorizations and bodies."""
     bodies = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -110,13 +110,13 @@ def web():
             answer = b'{"errors":false}'
             self.send_response(200)
             self.send_header("Content-Length", str(len(answer)))
-            # The thread of the connection ends with it.
+            # The thread of the connection ends with the connection.
             self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(answer)
 
         def log_message(self, *_):
-            """Say nothing."""
+            """Print nothing."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = False
@@ -137,7 +137,7 @@ def numbers(texts):
 
 @pytest.fixture
 def log_to(run_program):
-    """Run the program with an address, and compare what it counts."""
+    """Run the program with an address, and check the counts that it prints; return its folder."""
 
     def run(address, way="address"):
         outcome, folder = run_program(PROGRAM, address, way, NO_PROXY="127.0.0.1")

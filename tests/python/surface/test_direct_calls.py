@@ -1,10 +1,10 @@
-"""`handler.handle(record)` and `handler.emit(record)` outside a logging call, and handlers behind a `QueueListener`."""
+"""`handler.handle(record)` and `handler.emit(record)` outside a logging call, and handlers of a `QueueListener`."""
 
 import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# Nobody reads the FIFO until the end; waiting for it would take `shutdown_timeout` in each call.
+# The FIFO is read only at the end; a call that waited for it would take `shutdown_timeout`.
 UNREAD = """\
 import logging, os, time
 import logspool

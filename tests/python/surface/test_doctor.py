@@ -1,4 +1,4 @@
-"""What `doctor` finds inside a program, each finding with its fix."""
+"""The findings of `doctor` inside a program, each with its fix."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Durabilities that survive a power cut: what a returned call means, what is counted when that cannot be kept."""
+"""Durabilities that survive a power cut: the promise of a returned call, and the count of calls without it."""
 
 import json
 import os
@@ -26,7 +26,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def killed(run_program, calls: int, level: int = 20, **options: object) -> tuple[int, int, int]:
-    """Return the lines in the file of a killed program, without recovery; its syncs; calls that were not durable."""
+    """Kill a program; return its numbers of lines in the file (without recovery), syncs, and calls not durable."""
     text = KILLED.format(calls=calls, level=level, options=options)
     outcome, folder = run_program(text)
     assert outcome.status == -signal.SIGKILL, outcome.err
@@ -43,7 +43,7 @@ def test_checkpoint_waits_with_every_nth_call(run_program):
         run_program, 99, durability="checkpoint", checkpoint_every=10, sync_interval=3600.0
     )
 
-    # A sync makes ten records durable at most; one that comes between a call and its record makes fewer.
+    # A sync makes ten records durable at most; a sync between a call and its record makes fewer durable.
     assert 9 <= syncs < 50
     assert not_durable == 0
     assert lines >= 90
@@ -111,7 +111,7 @@ def test_a_stalled_output_is_waited_for_until_the_timeout_and_counted(run_progra
     folder = tmp_path / "installed"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
-    # Open for both: the program's open does not wait, and nobody reads until it does so itself.
+    # Open for reading and writing: the program's open does not wait, and only the program itself reads, later.
     end = os.open(folder / "fifo", os.O_RDWR)
     try:
         outcome, _ = run_program(STALLED)

@@ -1,4 +1,4 @@
-"""A formatter that cannot be described is named, and texts of exceptions are counted by who made them."""
+"""A formatter that cannot be described is named, and texts of exceptions are counted by maker: native or Python."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Everything that is exported is listed, documented, and known to type checkers."""
+"""Every exported name is listed, documented, and known to type checkers."""
 
 import ast
 import dataclasses

@@ -1,4 +1,4 @@
-"""`pyproject.toml` of the current folder rules a program only if this user or root alone can have written it."""
+"""`pyproject.toml` of the current folder is used only if no user but this one and root can have written it."""
 
 import os
 import stat
@@ -21,7 +21,7 @@ print((_stats.options_in_force() or {}).get("flush_records"))
 
 TABLE = "[tool.logspool]\nflush_records = 2\n"
 
-#: A user who is neither this one nor root.
+#: The id of a user other than this one and root.
 OTHER = 54321
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to other users")
@@ -29,11 +29,11 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to
 
 @pytest.fixture
 def project(tmp_path):
-    """Return a folder `project` with the table, in a folder `above`."""
+    """Return a folder `project` with the configuration, in a folder `above`."""
     folder = tmp_path / "above" / "project"
     folder.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(TABLE)
-    # Whatever the umask is.
+    # Independent of the umask.
     for path in (folder.parent, folder, folder / "pyproject.toml"):
         path.chmod(0o644 if path.is_file() else 0o755)
     return folder
@@ -41,7 +41,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def run(project, queue_dir):
-    """Run a command in the project; return its outcome."""
+    """Give a function that runs a command in the project and returns its outcome."""
     (project / "show.py").write_text(SHOW)
 
     def run(*arguments, folder=project, **variables):

@@ -1,4 +1,4 @@
-"""Pages that are made from tables of the core are what the tables say now."""
+"""Pages that are generated from tables of the core are up to date."""
 
 import runpy
 from pathlib import Path

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real
 ROOT = Path(__file__).resolve().parents[3]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 
-#: Head nouns of Rust types that the glossary leaves out: everyday words, and names that are no nouns. May only fall.
+#: Number of head words of Rust types that the glossary omits: everyday words, and names without a noun. May only fall.
 MOST_MISSING = 129
 
 _ROW = re.compile(r"^\| (?!word \|)([^|]+) \|", re.MULTILINE)
@@ -21,7 +21,7 @@ _TYPE = re.compile(r"^pub (?:struct|enum|trait) (\w+)", re.MULTILINE)
 
 #: Nouns that a Python programmer knows without a glossary.
 PYTHON_WORDS = {"file", "thread", "logger", "count", "sink", "console", "path", "service", "broken", "time", "json"}
-PYTHON_WORDS |= {"sq", "lite"}  # the parts into which the pattern below cuts SQLite
+PYTHON_WORDS |= {"sq", "lite"}  # the pattern below splits SQLite into these parts
 
 
 def _explained():

@@ -1,5 +1,6 @@
-"""The pages of promises link their proofs: each row of the guarantees, each cell of their appendix, each advice on
-inference services; and each linked test and section exists.
+"""The pages of promises link their proofs, and each linked test and section exists.
+
+Checked are each row of the guarantees, each cell of their appendix, and each advice on inference services.
 """
 
 import re
@@ -19,7 +20,7 @@ _LINK = re.compile(r"\[test\]\((?P<path>[^)#]+)#(?P<name>\w+)\)")
 
 
 def _rows(page):
-    """Return the cells of the rows of all tables of a page, without their heads."""
+    """Return the cells of the rows of all tables of a page, without the head rows."""
     lines = page.read_text(encoding="utf-8").splitlines()
     tables = [index for index, line in enumerate(lines) if line.startswith("|---")]
     rows = [line for index, line in enumerate(lines) if line.startswith("| ") and index + 1 not in tables]

@@ -1,4 +1,4 @@
-"""`install()` after `uninstall()` with other options: they hold, or an error says why they cannot."""
+"""`install()` after `uninstall()` with other options: they take effect, or an error says why they cannot."""
 
 import pytest
 

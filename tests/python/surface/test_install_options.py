@@ -1,4 +1,4 @@
-"""Each option of `install()` is a row of the core: it is in the signature, and its row checks what is given."""
+"""Each option of `install()` is a row of the core: it is in the signature, and its row checks the value."""
 
 import inspect
 import math
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.real
 
 ROWS = {row["name"]: row for row in _native.install_options()}
 
-#: For each shape a value of another type.
+#: For each shape of option a value of a wrong type.
 OTHER_TYPE = {
     "choice": 3,
     "path": 3,

@@ -1,4 +1,4 @@
-"""Below `python -b` and `-bb` the same texts warn or raise, with the same lines, as with stock logging."""
+"""With `python -b` and `-bb` the same texts warn or raise, with the same lines, as with stock logging."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and every other signal with a Python handler is heard while logspool waits, and what was logged adds up."""
+"""Ctrl-C and every other signal with a Python handler interrupts waits of logspool, and the counts stay right."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("interrupted waits"), pytest.mark.every_interpreter]
 
-# Nothing that is interrupted here would end before.
+# No wait here would end before the signal.
 PROGRAM = """\
 import json, logging, os, signal, sys, threading, time
 import logspool
@@ -55,7 +55,7 @@ waits = [
 print(json.dumps([interrupted(wait) for wait in waits] + [log.handlers == [handler]]), flush=True)
 """
 
-#: A pipe that nobody reads: "fifo" is open on both sides, see `with_pipe`.
+#: A pipe that no process reads: "fifo" is open on both sides, see `with_pipe`.
 OUTPUT = """\
 log.addHandler(logging.FileHandler("fifo"))
 """
@@ -101,7 +101,7 @@ print(json.dumps([interrupted(ends[END])] + counted("INFO")), flush=True)
 """
 )
 
-# The handler does not raise, so the wait goes on; what the handler does ends it.
+# The signal handler does not raise, so the wait continues; it ends because the handler starts to read the pipe.
 HANDLED = (
     OUTPUT
     + """\
@@ -124,7 +124,7 @@ print(json.dumps([logspool.flush()] + counted("INFO")), flush=True)
 )
 
 
-# What a handler of signals raises is no error of the logging call, whatever its kind.
+# An exception of a signal handler is no error of the logging call, whatever its class.
 RUNG = (
     OUTPUT
     + """\
@@ -155,18 +155,18 @@ CHANGES = {
 
 @pytest.fixture
 def with_pipe(tmp_path):
-    """Make the pipe "fifo" that nobody reads in the program's folder."""
+    """Make the pipe "fifo", which no process reads, in the program's folder."""
     folder = tmp_path / "installed"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
-    # Open for both, so that the program's open does not wait.
+    # Open for reading and writing, so that the program's open does not wait.
     end = os.open(folder / "fifo", os.O_RDWR)
     yield
     os.close(end)
 
 
 def told(run_program, body: str) -> list[object]:
-    """Run the program, which must come to its end, and return what it printed."""
+    """Run the program, which must reach its end, and return the list that it printed."""
     outcome, _ = run_program(PROGRAM.replace("{body}", body))
     assert outcome.status == -signal.SIGKILL, outcome.err
     return json.loads(outcome.out)

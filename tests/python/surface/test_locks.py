@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# A hundred times what a program takes on a busy machine.
+# A hundred times the duration of a program on a busy machine.
 SECONDS = 120
 
 FORKS = """\

@@ -9,7 +9,7 @@ from suite import programs
 
 pytestmark = pytest.mark.real
 
-# Each kind of handler, and the name by which it opens the file.
+# Each kind of handler, and the name with which it opens the file.
 KINDS = {
     "file": "app.log",
     "stream": "app.log",

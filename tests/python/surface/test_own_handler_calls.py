@@ -1,4 +1,4 @@
-"""`handle` of logspool's own handlers: stock logging's answers and lines, with or without its steps between."""
+"""`handle` of logspool's own handlers: results and lines of stock logging, whether or not its steps are replaced."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# Each case logs before its change and after, to a stock handler and to logspool's own.
+# Each case logs before and after its change, to a stock handler and to a handler of logspool.
 PROGRAM = """\
 import json, logging, sys
 import logspool

@@ -1,4 +1,4 @@
-"""Records that stock logging brings to logspool's own FileHandler: by value where nothing tells, exact always."""
+"""Records that stock logging passes to logspool's FileHandler: read by value if lines stay equal, always exact."""
 
 import json
 
@@ -6,7 +6,7 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# Every format meets every record, once through a stock handler and once through logspool's own.
+# Every format formats every record, once in a stock handler and once in a handler of logspool.
 PROGRAM = """\
 import json, logging
 import logspool
@@ -49,9 +49,9 @@ with open("by_value.json", "w") as file:
     json.dump(by_value, file)
 """
 
-# What a format shows and a record says otherwise than its path, and attributes that are passed as keywords.
+# The format shows a name that differs from the record's path, or passes the attributes as keywords.
 IN_THE_CALLER = {"file filename", "file module", "module filename", "module module", "brace number", "dollar number"}
-# The collector takes the file's name from the path.
+# The collector derives the file's name from the path.
 IN_THE_CALLER |= {"file pathname", "module pathname"}
 
 
@@ -61,7 +61,7 @@ def test_lines_are_stock_loggings_and_only_what_cannot_be_read_by_value_is_forma
     outcome.expect_success()
     stock, own = ((folder / f"{kind}.log").read_text() for kind in ("logging", "logspool"))
     assert stock == own
-    # 30 pairs, of which stock logging cannot format the last.
+    # 30 pairs with two records each; stock logging cannot format the last pair.
     assert len(own.splitlines()) == 2 * 29
     by_value = json.loads((folder / "by_value.json").read_text())
     assert {pair for pair, is_so in by_value.items() if not is_so} == IN_THE_CALLER

@@ -1,4 +1,4 @@
-"""logspool's own StreamHandler and FileHandler: pretty on a terminal, stock elsewhere, options as keywords."""
+"""logspool's own StreamHandler and FileHandler: pretty on a terminal, otherwise as stock; options as keywords."""
 
 import json
 import re
@@ -7,7 +7,7 @@ import pytest
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# Every native line of the installed side must equal what the handler's own `format` makes of the same record.
+# Every native line of the installed side must equal the result of the handler's own `format` for the same record.
 PRETTY = """\
 import json, logging, sys
 import logspool

@@ -18,23 +18,23 @@ PAGES = [
 ]
 SOURCES = ("bench", "bindings", "crates", "demo", "docs", "fuzz", "packaging", "python", "scripts", "tests")
 
-#: Names of files and folders that pages use as examples, or that are made.
+#: Names of files and folders that pages use as examples, or that a build makes.
 NOT_THERE = {"build/", "crates/logspool/src/sinks/NAME.rs"}
 
 
 def _text(page):
-    """Return the text of a page without its blocks."""
+    """Return the text of a page without its code blocks."""
     return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
 
 
 def _alternatives(name):
-    """Return the names that `a/{b,c}.rs` stands for."""
+    """Return the names that a pattern such as `a/{b,c}.rs` matches."""
     braces = re.match(r"(.*)\{([^}]*)\}(.*)", name)
     return [braces[1] + each + braces[3] for each in braces[2].split(",")] if braces else [name]
 
 
 def _missing(text, places):
-    """Return the files and folders that a text names and that are at no place of the tree."""
+    """Return the files and folders that a text names and that do not exist."""
     shown = re.findall(r"`([\w./{},*-]+(?:\.(?:rs|py|pyi|hpp|h|sh|toml)|/))`", text)
     for name in sorted({name for each in shown for name in _alternatives(each)} - NOT_THERE):
         if not re.search("/" + re.escape(name).replace(r"\*", "[^/\n]*") + "$", places, flags=re.MULTILINE):
@@ -43,7 +43,7 @@ def _missing(text, places):
 
 @pytest.fixture(scope="module")
 def places():
-    """Give the files and folders of the sources, one to a line."""
+    """Give the paths of the files and folders of the sources, one per line."""
     found = []
     for top in SOURCES:
         for folder, folders, files in os.walk(ROOT / top):
@@ -65,7 +65,7 @@ def test_a_name_of_a_moved_file_is_found(places):
 
 
 def _crates():
-    """Return each crate with the crates of the project that its release uses."""
+    """Return each crate with the crates of the project on which it depends, without those for tests only."""
     found = {}
     for manifest in (ROOT / "crates").glob("*/Cargo.toml"):
         section = re.search(r"^\[dependencies\]\n(.*?)(?=^\[|\Z)", manifest.read_text(), flags=re.DOTALL | re.MULTILINE)

@@ -1,4 +1,4 @@
-"""What a process takes of the queue's tmpfs, and what its threads do where there is no more of it."""
+"""The memory of the queue's tmpfs that a process uses, and the behaviour of its threads when the tmpfs is full."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_a_process_that_logs_little_takes_little_memory(run_program, threads, mo
     assert len((folder / "app.log").read_text().splitlines()) == threads
 
 
-#: Processes that take more than there is, each with threads that each want a lane, and long bursts.
+#: Processes that need more than the tmpfs has: each has several threads that need a lane, and long bursts.
 MANY_PROCESSES = """\
 import logging, os, sys, threading
 import logspool
@@ -95,7 +95,7 @@ def test_processes_that_fill_their_tmpfs_lose_no_record_and_none_dies(run_progra
         assert count.doubled() == count.out_of_order() == {}
 
 
-#: Every table of the queue grows beyond its first page after its tmpfs is full.
+#: After the tmpfs is full, every table of the queue grows beyond its first page.
 GROWS_WHILE_FULL = """\
 import logging, os, threading
 import logspool

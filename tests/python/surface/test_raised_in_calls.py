@@ -1,6 +1,6 @@
-"""What ends a program (KeyboardInterrupt, SystemExit) and is raised in the middle of a logging call gets out of it.
+"""An exception that ends a program (KeyboardInterrupt, SystemExit) leaves the logging call in which it is raised.
 
-A handler of a signal raises wherever Python code runs next, also in what logspool calls for a record.
+A signal handler raises wherever Python code runs next, also in functions that logspool calls for a record.
 """
 
 import pytest

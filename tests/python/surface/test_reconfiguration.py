@@ -1,4 +1,4 @@
-"""Programs that change loggers, handlers and formatters while they log: what a change makes calls do again."""
+"""Programs that change loggers, handlers and formatters while they log: the work that calls repeat after a change."""
 
 import pytest
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.real
 
 LINES = 2000
 
-# A pipe that nobody reads holds the writer, so records are left when the process is killed.
+# Usually the program kills itself before all its records are written.
 _KILLED = f"""\
 import logging, logspool, os, signal
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
@@ -26,7 +26,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def killed(run_program, queue_dir):
-    """Kill a program until it leaves something, and return its folder."""
+    """Run a program that kills itself, again and again, until it leaves records; return its folder."""
 
     def kill():
         outcome, folder = run_program(_KILLED)

@@ -38,7 +38,7 @@ log.info("after")
 
 
 def test_a_value_may_drop_the_stream_that_it_is_logged_to(run_program):
-    # Freed memory is overwritten: whoever still looks at the stream does not get away with it.
+    # Freed memory is overwritten, so code that still uses the stream fails.
     outcome, folder = run_program(_DROPS_THE_STREAM, PYTHONMALLOC="debug")
 
     outcome.expect_success()

@@ -1,4 +1,4 @@
-"""`compress=` of the rotating handlers: forms, order, what several programs make of it, and what is refused."""
+"""`compress=` of the rotating handlers: formats, order, several programs on one file, and refused values."""
 
 import gzip
 import subprocess
@@ -49,7 +49,7 @@ def _number(path):
 
 
 def _join(folder):
-    """Put all files together, oldest first."""
+    """Concatenate all files, oldest first; return the backups and the count of the lines."""
     backups = sorted(folder.glob("app.log.*"), key=_number, reverse=True)
     whole = folder / "whole"
     whole.write_bytes(b"".join(map(_plain, [*backups, folder / "app.log"])))

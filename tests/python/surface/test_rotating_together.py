@@ -9,13 +9,13 @@ pytestmark = pytest.mark.real
 PROCESSES = 3
 LINES = 3000
 MAX_BYTES = 10_000
-# Ten times what the slowest of them takes on a busy machine.
+# Ten times the duration of the slowest test on a busy machine.
 SECONDS = 120
 
 SIZED = f"logspool.RotatingFileHandler('app.log', maxBytes={MAX_BYTES}, backupCount=500)"
 TIMED = "logspool.TimedRotatingFileHandler('app.log', when='S')"
 
-# A program begins when all are there, and those that rotate by time go on for some rotations.
+# The programs start to log once all of them are ready. A test by time logs for several rotations.
 PROGRAM = """\
 import logging, logspool, sys, time
 {install}

@@ -32,7 +32,7 @@ log = logging.getLogger("app")
 
 @pytest.fixture
 def run(run_program):
-    """Run a program after the head above, and return what it printed and its folder."""
+    """Run a program that begins with `HEAD`; return its output and its folder."""
 
     def call(body, **variables):
         outcome, folder = run_program(HEAD + body, **variables)
@@ -43,7 +43,7 @@ def run(run_program):
 
 @pytest.fixture
 def lines(run):
-    """Run a program, and return the lines of its file and what it printed."""
+    """Run a program; return the lines of its file and its output."""
 
     def call(body):
         printed, folder = run(body)
@@ -80,8 +80,8 @@ def test_no_secret_reaches_the_file(lines, kind):
     text = "\n".join(written)
 
     assert "1234" not in text
-    # The value alone, without a name beside it, is no secret that a rule could know. On a record that Python code sees,
-    # the mapping of the arguments still has the name.
+    # A rule cannot recognise a value without its name. If Python code sees the record, the mapping of its arguments
+    # still has the name.
     assert text.count("hunter2") == (0 if kind == "own" else 1)
     assert "password=[REDACTED]" in text
     assert "card [REDACTED]" in text

@@ -1,4 +1,4 @@
-"""`python -m logspool run` is that program to the letter, with logspool installed in it and its children."""
+"""`python -m logspool run` runs a program exactly as without it, with logspool installed in it and its children."""
 
 import signal
 import sys
@@ -26,7 +26,7 @@ print("installed" if logspool and logspool.stats().installed else "not installed
 
 @pytest.fixture
 def both(tmp_path, queue_dir):
-    """Run a command line as it is and below `run`, and return both outcomes."""
+    """Run a command line directly and with `run`, and return both outcomes."""
 
     def run(*arguments, options=(), **variables):
         environment = programs.environment(programs.STOCK, queue_dir, **variables)

@@ -1,4 +1,4 @@
-"""`SinkHandler` reaches every sink of the core's table by its name. A new sink has no line here."""
+"""`SinkHandler` reaches every sink of the core's table by its name. A new sink needs no change here."""
 
 import pytest
 

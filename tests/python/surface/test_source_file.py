@@ -1,4 +1,4 @@
-"""`logging._srcfile` may be an object that equals several files: their frames are not the caller."""
+"""`logging._srcfile` may be an object that equals several file names; frames of these files are not the caller."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What shows that a stream was changed behind its handler is found on this Python, and follows each such change."""
+"""The memory words that show a change of a stream are found on this Python, and each change of a stream alters one."""
 
 import ctypes
 import io
@@ -66,7 +66,7 @@ def test_a_change_of_a_stream_moves_a_watched_word(tmp_path, kind, change):
 
 
 def _as_they_were(watched):
-    # The word of a dict may be outside of its struct.
+    # The word for a dict may be outside the object's struct.
     def word(layer, offset):
         return ctypes.c_uint64.from_address((id(layer) + offset) % 2**64).value
 

@@ -1,4 +1,4 @@
-"""Timeouts at their edges: nothing left to wait, and no end to it."""
+"""Extreme timeouts: zero, endless, and values that are refused."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def test_a_flush_without_time_returns_at_once(run_program, tmp_path):
     folder = tmp_path / "installed"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
-    # Open for reading, and never read.
+    # The FIFO is open for reading, but no process reads from it.
     end = os.open(folder / "fifo", os.O_RDWR)
     try:
         outcome, _ = run_program(FLUSHES)

@@ -1,4 +1,4 @@
-"""`install(uncaught=True)`: an exception that nothing catches is in the log, and then everything is as before."""
+"""`install(uncaught=True)`: an uncaught exception is in the log, and otherwise the program ends as without it."""
 
 import sys
 import threading
@@ -21,7 +21,7 @@ def fail(error):
 
 """
 
-#: The line of `fail` that raises.
+#: The number of the line in `fail` that raises.
 RAISES = CONFIGURED.splitlines().index("    raise error") + 1
 
 

@@ -1,4 +1,4 @@
-"""An option that does not exist is an error that names the nearest one, whoever is given it."""
+"""An option that does not exist is an error that names the nearest one, in every function that has options."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Programs that cannot look at files which every process has: no /proc, another root, another user."""
+"""Programs that cannot open files that a process can usually open: no /proc, another root, another user."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root to unmount /proc, and to change the root or the user"),
 ]
 
-# Ten times what a start takes on a busy machine.
+# Ten times the duration of a start on a busy machine.
 SECONDS = 60
 
 PROGRAM = """\
@@ -41,7 +41,7 @@ CHANGES = {
 
 @pytest.fixture
 def without_proc():
-    """Give a command that runs another one without /proc."""
+    """Give a command prefix that runs a command without /proc."""
     command = ["unshare", "--mount", "sh", "-c", 'umount -l /proc && exec "$@"', "sh"]
     if shutil.which("unshare") is None:
         pytest.skip("needs the command unshare")

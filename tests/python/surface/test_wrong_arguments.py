@@ -1,4 +1,4 @@
-"""A wrong argument is an error that names the value and says what to give instead."""
+"""A wrong argument is an error that names the value and the expected values."""
 
 import pytest
 

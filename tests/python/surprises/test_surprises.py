@@ -1,4 +1,4 @@
-"""Everything that differs from stock logging after `install()`: one test for each row of docs/explain/surprises.md."""
+"""All differences from stock logging after `install()`: one test for each row of docs/explain/surprises.md."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def tell(**values):
 
 @pytest.fixture
 def told(run_program):
-    """Run a program on a side and return what it told at its end."""
+    """Give a function that runs a program on a side and returns the values that it printed last."""
 
     def run(body, side, **variables):
         outcome, _ = run_program(_PRELUDE + body, side=side, **variables)

@@ -8,7 +8,7 @@ from logspool._thread_handler import ThreadHandler
 
 def test_the_accounting_is_exact_at_random_moments_under_load():
     class Uneven(ListHandler):
-        """Now and then slow, so that the queue is sometimes full."""
+        """Sometimes slow, so that the queue is sometimes full."""
 
         def emit(self, record):
             if random.random() < 0.02:

@@ -70,7 +70,7 @@ def test_dict_config_builds_a_handler_described_inside(tmp_path):
 
 
 def test_a_wrong_name_is_reported_with_the_nearest():
-    # Without a logger, a collection would take the handler away.
+    # A logger uses the handler; otherwise a garbage collection could free it.
     handlers = {"file": {"class": "logging.NullHandler"}}
     logging.config.dictConfig({"version": 1, "handlers": handlers, "loggers": {"configured": {"handlers": ["file"]}}})
     with pytest.raises(ValueError, match="no handler is named 'fil'; the nearest one is 'file'"):

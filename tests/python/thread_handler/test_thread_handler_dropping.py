@@ -52,7 +52,7 @@ def test_a_full_queue_whose_thread_has_died_gets_another_one():
     dead.join()
     assert queue.claim(dead)
     queue.wake_at = NEVER
-    # From the second refused record on, one of sixteen looks after the thread.
+    # After the first refused record, every sixteenth call with a refused record checks the thread.
     queue.note_refused("queue_full", logging.INFO, True)
     for number in range(2 + 16):
         logger.info("number %d", number)

@@ -138,9 +138,9 @@ threading.Thread(target=outlive).start()
     assert lines(path) == [str(number) for number in range(1500)]
 
 
-# In a free-threaded build a lock of the interpreter, such as that of sys.modules, may be on its way to a daemon thread
-# when the interpreter ends. The end then waits for it: with a stock FileHandler alone this program hangs at its end in
-# 3.13.15t, in five of 150 runs.
+# In a free-threaded build a lock of the interpreter, such as the lock of sys.modules, may be on its way to a daemon
+# thread at the end of the interpreter. The end then waits for the lock: with only a stock FileHandler, this program
+# hangs at its end in 3.13.15t, in five of 150 runs.
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="CPython 3.13t hangs by itself")
 def test_daemon_threads_that_log_all_the_time_do_not_keep_the_process(tmp_path):
     path = tmp_path / "out"

@@ -49,9 +49,9 @@ print(*counts)
 """
 
 
-# In a free-threaded build a lock of the interpreter itself, such as that of sys.modules, may be on
-# its way to another thread when a process forks. It then stays locked in the child: with twelve
-# threads that only make LogRecords, 3.13.15t hangs within some hundred forks without any handler.
+# In a free-threaded build a lock of the interpreter, such as the lock of sys.modules, may be on its way to another
+# thread when a process forks. It then stays locked in the child: with twelve threads that only make LogRecords,
+# 3.13.15t hangs within some hundred forks without any handler.
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="CPython 3.13t hangs by itself")
 @pytest.mark.parametrize("kind", ["plain", "custom"])
 def test_forks_with_busy_threads_neither_lose_nor_repeat_nor_hang(kind, tmp_path):

@@ -9,7 +9,7 @@ pytestmark = pytest.mark.every_interpreter
 
 
 class Talkative(ListHandler):
-    """Logs while it handles."""
+    """Logs while it handles a record."""
 
     def __init__(self, echoes):
         super().__init__()

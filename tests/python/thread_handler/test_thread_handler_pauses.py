@@ -15,7 +15,7 @@ class Counts:
 
 
 def pause_after(seconds, taken, missed):
-    """The pause after a turn that lasted `seconds`, with so many records taken and missed."""
+    """Return the pause after a turn of `seconds` in which `taken` records were taken and `missed` found no room."""
     counts = Counts(10, 10)
     turn = Turn(counts)
     turn.began = monotonic() - seconds
@@ -40,7 +40,7 @@ def test_a_pause_is_limited():
 
 
 def test_flush_and_a_caller_that_waits_end_a_pause(monkeypatch):
-    # A pause that would last for ever.
+    # A pause of an hour, which would exceed every deadline here.
     monkeypatch.setattr(Turn, "is_over", lambda self: True)
     monkeypatch.setattr(Turn, "pause", lambda self, queue: 3600.0)
     wrapped = HeldHandler()

@@ -67,7 +67,7 @@ def test_there_is_no_summary_when_nothing_was_dropped():
 
 def test_an_overload_without_end_is_summarised_meanwhile():
     class Endless(ListHandler):
-        """Makes more records than there is room for, so that the queue is never empty."""
+        """Logs more records than the queue has room for, so that the queue is never empty."""
 
         def emit(self, record):
             super().emit(record)

@@ -34,7 +34,7 @@ def test_a_burst_does_not_wake_the_thread_for_each_record():
     in_loop = len(rings)
     handler.flush()
 
-    # Two for each half queue of 500 would be 80.
+    # Two rings for each half queue of 500 records would be 80.
     assert in_loop <= 200
     handler.close()
 
@@ -65,7 +65,7 @@ def test_a_steady_load_wakes_the_thread_a_few_times_for_many_records():
     seconds = time.monotonic() - began
     handler.flush()
 
-    # Naps of 4 ms alone would be some 220 in a second, those of 32 ms 30. The first few are shorter.
+    # With naps of 4 ms there would be some 220 in a second, with naps of 32 ms 30. The first few naps are shorter.
     assert len(naps) <= 60 * seconds + 15
     assert [str(number) for number in range(400)] == [record.getMessage() for record in wrapped.records[1:]]
     assert 401 == handler.stats().written
@@ -119,7 +119,7 @@ def test_a_waiting_caller_is_not_woken_for_each_record_that_leaves():
     for thread in threads:
         thread.join()
 
-    # At most each of four once for every half queue would be 160; slow machines look more often.
+    # Four threads that are each woken once for every half queue would be 160 wake-ups; slow machines have more.
     assert len(opened) <= 1000
     handler.close()
 

@@ -1,4 +1,4 @@
-"""What the tests of ThreadHandler share: handlers that can be held, waiting, child programs."""
+"""Shared code of the tests of ThreadHandler: handlers that a test can hold, waits, child programs."""
 
 import logging
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import logspool
 
-#: Seconds after which a condition counts as never coming true: ten times what a busy machine needs.
+#: Seconds after which a wait for a condition fails: ten times the longest wait on a busy machine.
 DEADLINE = 30.0
 
 
 class ListHandler(logging.Handler):
-    """Keeps the records it is given, in order."""
+    """Keeps its records in order."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class ListHandler(logging.Handler):
 
 
 class HeldHandler(ListHandler):
-    """Stops inside `emit` until it is let go."""
+    """Waits inside `emit` until `go` is set."""
 
     def __init__(self):
         super().__init__()
@@ -53,14 +53,14 @@ class HeldHandler(ListHandler):
 
 
 def new_logger(name, handler):
-    """A logger of its own with `handler` as its only one."""
+    """Return a new logger, outside the tree of loggers, with `handler` as its only handler."""
     logger = logging.Logger(name, logging.DEBUG)
     logger.addHandler(handler)
     return logger
 
 
 def hold(logger, held):
-    """Log one record and wait until `held` has it in hand."""
+    """Log one record and wait until `held` handles it."""
     logger.info("in hand")
     assert held.entered.wait(DEADLINE)
 
@@ -74,16 +74,16 @@ def wait_until(condition):
 
 
 def assert_balanced(stats):
-    """The two lines of the accounting."""
+    """Check the two equations of the accounting."""
     assert stats.offered == stats.accepted + stats.refused_total
     assert stats.accepted == stats.written + stats.queued + stats.dropped_total
     assert stats.queued >= 0
 
 
 def child_environment():
-    """The environment in which a child finds this logspool and this module."""
+    """Return an environment in which a child imports the same logspool and this module."""
     environment = dict(os.environ)
-    # As it was imported: the package may be reached through links.
+    # The path with which the package was imported; it may contain links.
     package_parent = str(Path(logspool.__file__).parent.parent)
     environment["PYTHONPATH"] = os.pathsep.join(
         [package_parent, str(Path(__file__).parent), environment.get("PYTHONPATH", "")]

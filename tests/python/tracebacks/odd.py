@@ -174,7 +174,7 @@ CLASSES = [
 
 
 class Surrogate(Exception):
-    """Not in `CLASSES`: for a text that cannot be encoded, `__str__` of a whole chain runs twice."""
+    """Not in `CLASSES`, because `__str__` of a whole chain runs twice if a text cannot be encoded."""
 
     def __str__(self):
         return "lone \ud800 surrogate"
@@ -192,7 +192,7 @@ def _raised(error):
 
 
 def call(seed):
-    """Raise from native code that calls back."""
+    """Raise an exception inside a call of native code."""
     rng = random.Random(seed)
     return rng.choice(
         [
@@ -235,7 +235,7 @@ def _notes(rng):
 
 
 def made(seed):
-    """Return an exception of an odd kind, not raised yet."""
+    """Return an unusual exception that has not been raised yet."""
     rng = random.Random(seed)
     kind = rng.randrange(12)
     error = _simple(rng)

@@ -1,4 +1,4 @@
-"""Raises so many exceptions of all kinds and logs them; the same ones on both sides, for a seed.
+"""Raises CASES exceptions of all kinds and logs them; a seed gives the same exceptions on both sides.
 
 Run as `program.py CASES SEED`, in an empty folder. The files of the program's modules change and vanish in between.
 """
@@ -24,14 +24,14 @@ from tracebacks import odd, sources
 CASES, SEED = int(sys.argv[1]), int(sys.argv[2])
 #: Cases with the same modules.
 ROUND = 100
-#: Times of files are set, because two writes may fall into one tick of the clock.
+#: The program sets the times of files, because two writes may fall into one tick of the clock.
 BEGIN = 1_600_000_000
 
 sys.modules["odd"] = odd
 
 
 class Loader:
-    """Serves a module that has no file."""
+    """The loader of a module that has no file."""
 
     def __init__(self, source: str | None) -> None:
         self._source = source
@@ -62,14 +62,14 @@ class Texts(logging.Handler):
 
 
 class Own(logging.Formatter):
-    """A formatter with a text of its own for exceptions."""
+    """A formatter that changes the texts of exceptions."""
 
     def formatException(self, ei) -> str:
         return f"own: {super().formatException(ei)}"
 
 
 def loggers() -> list[logging.Logger]:
-    """Return a logger for each road of a record."""
+    """Return a logger for each path of a record."""
     made = []
     for name in ("native", "filtered", "two", "own", "console"):
         log = logging.getLogger(name)
@@ -88,7 +88,7 @@ def loggers() -> list[logging.Logger]:
 
 
 class Modules:
-    """The modules of a round, and what happens to their files."""
+    """The modules of a round, and changes of their files."""
 
     def __init__(self, rng: random.Random, number: int) -> None:
         self._rng = rng
@@ -152,7 +152,7 @@ class Modules:
         return module
 
     def disturb(self) -> None:
-        """Change what `linecache` knows or would find."""
+        """Change the entries of `linecache`, or the files that it would read."""
         rng = self._rng
         kind = rng.randrange(9)
         if kind == 0:
@@ -170,10 +170,10 @@ class Modules:
             elif kind == 5:
                 self._write(path, "# moved down\n" * rng.randrange(1, 4) + self._source())
             elif kind == 6 and path.exists():
-                # The same bytes at another time.
+                # The same bytes with another modification time.
                 self._write(path, path.read_text(encoding="utf-8"))
             elif kind == 7 and path.exists():
-                # So small a difference that a float does not show it.
+                # A difference of 1 ns, which is lost in a float.
                 status = path.stat()
                 os.utime(path, ns=(status.st_mtime_ns + 1, status.st_mtime_ns + 1))
             elif kind == 8:
@@ -185,7 +185,7 @@ class Modules:
 
 
 def log_one(rng: random.Random, log: logging.Logger, number: int, error: BaseException) -> None:
-    """Log an exception in one of the ways in which programs do."""
+    """Log an exception in a random way that programs use."""
     kind = rng.randrange(8)
     if kind < 3:
         log.exception("case %d", number)
@@ -215,7 +215,7 @@ def log_one(rng: random.Random, log: logging.Logger, number: int, error: BaseExc
 
 
 def patched(rng: random.Random, number: int):
-    """Change something global during a case; return what takes it back."""
+    """Patch a global during a case; return a function that restores it."""
     kind = rng.randrange(6)
     if kind == 0:
         sys.tracebacklimit = rng.choice([None, 0, 2, -1])
@@ -261,7 +261,7 @@ def one(rng: random.Random, modules: Modules, logs: list[logging.Logger], number
 
 
 def count_calls() -> dict[str, int]:
-    """Count the calls of the Python functions that native code asks for texts."""
+    """Count the calls of the Python functions from which native code gets texts."""
     counts: dict[str, int] = {}
     if side.INSTALLED:
         from logspool import _texts, _traceback
@@ -284,7 +284,7 @@ def _counted(function, name: str, counts: dict[str, int]):
 def main() -> None:
     warnings.simplefilter("ignore")
     threading.stack_size(64 << 20)
-    # As few frames as an endless recursion can have.
+    # A low limit, so that an endless recursion has few frames.
     sys.setrecursionlimit(400)
     logs = loggers()
     asked = count_calls()

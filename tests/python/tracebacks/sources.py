@@ -1,6 +1,6 @@
-"""Makes source texts of modules whose functions call each other and at last raise.
+"""Makes source texts of modules whose functions call each other and finally raise.
 
-Each module has functions `f0` to `fN`. A function takes `nxt`, a list of what to call next, and passes the rest on.
+Each module has functions `f0` to `fN`. A function takes `nxt`, a list of functions; it calls the first with the rest.
 """
 
 import random
@@ -304,7 +304,7 @@ def function(rng: random.Random, number: int, names: list[str]) -> str:
         number=number,
     )
     leaf = rng.choice(LEAVES).replace("{name}", rng.choice(names)).replace("{number}", str(rng.randrange(10**6)))
-    # Tabs and spaces cannot be mixed within the alternative.
+    # The last call is in a function of its own, because tabs and spaces cannot be mixed in one block.
     return f"{head}    if not nxt:\n        return g{number}()\n{_consistent(body)}\ndef g{number}():\n{leaf}\n"
 
 
@@ -331,7 +331,7 @@ def decorated(function):
 
 
 def module(rng: random.Random, functions: int, names: list[str]) -> str:
-    """Return the source of a module with so many functions."""
+    """Return the source of a module with this number of functions."""
     header = rng.choice(["", "# -*- coding: utf-8 -*-\n", "\n\f\n"]) + HEADER
     source = header + "\n".join(function(rng, number, names) for number in range(functions))
     return source if rng.random() < 0.9 else source.rstrip("\n")

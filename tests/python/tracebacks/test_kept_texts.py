@@ -1,4 +1,4 @@
-"""When native code asks Python for the text of an exception, and when it uses the text that it kept."""
+"""Tests when native code asks Python for the text of an exception, and when it reuses a text that it kept."""
 
 import json
 import sys
@@ -78,7 +78,7 @@ print(json.dumps(shown))
 
 @pytest.fixture
 def asked(run_program):
-    """Give a function that runs a program and returns the functions that were asked for each exception shown."""
+    """Give a function that runs a program and returns, for each exception, the Python functions that were called."""
 
     def run(body: str) -> list[list[str]]:
         outcome, _ = run_program(PROGRAM.format(body=body))
@@ -124,7 +124,7 @@ show(ValueError("a"))
     assert asked(body) == [["frame_texts"], []] * 3 + [[]]
 
 
-#: What programs patch, as the name of an attribute, its value while it is patched, and more that is done then.
+#: Patches of programs: the name of an attribute, its value while it is patched, and another statement that then runs.
 PATCHED = [
     ("linecache.checkcache", "lambda name=None: stock(name)", ""),
     ("linecache.updatecache", "lambda *args: ['other\\n'] * 9", "linecache.clearcache()"),
@@ -155,7 +155,7 @@ show(KeyError("a"))
 
     before, patched, back, again = asked(body)
     assert (before, patched, again) == (["frame_texts"], ["exception_text"], [])
-    # Where the lines in `linecache` were made by a patched function, they may be read again.
+    # If a patched function filled `linecache`, the lines may be read again.
     assert back in ([], ["frame_texts"])
 
 
@@ -189,7 +189,7 @@ show(ModuleNotFoundError("No module named 'tkinter'", name="tkinter"))
     assert odd_notes == (["final_lines"] if sys.version_info >= (3, 11) else [])
     assert plain == [[], [], []]
     assert attribute == (["frame_texts", "final_lines"] if sys.version_info >= (3, 12) else ["frame_texts"])
-    # Since 3.15 the text tells of modules of the standard library that an installation lacks.
+    # Since 3.15 the text says if a module of the standard library is missing in the installation.
     assert module == (["final_lines"] if sys.version_info >= (3, 15) else [])
 
 

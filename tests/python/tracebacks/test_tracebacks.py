@@ -1,4 +1,4 @@
-"""Texts of exceptions are byte for byte those of stock logging; 2,000 exceptions (`LOGSPOOL_TRACEBACKS`)."""
+"""Texts of exceptions equal those of stock logging byte for byte; 2,000 exceptions (`LOGSPOOL_TRACEBACKS`)."""
 
 import json
 import os
@@ -36,6 +36,6 @@ def test_texts_of_exceptions_are_those_of_stock_logging(tmp_path, queue_dir, rec
     record_property("summary", f"{logged} exceptions, seed {SEED}")
     assert logged >= CASES
     del stock["asked.json"]
-    # The others are exceptions that only Python can show, and those that were logged while something was patched.
+    # Python makes the text only for exceptions that native code cannot show, and while a function is patched.
     assert json.loads(installed.pop("asked.json")).get("exception_text", 0) < logged / 5
     assert not comparing.differences(stock, installed)

@@ -444,7 +444,8 @@ def wrong_arguments_say_what_to_write(lines):
             raise AssertionError(text)
 
 
-#: Requests at once, and records that each logs: itself, a task, a thread, a task in the background, and its access.
+#: Number of concurrent requests, and of records of each: two of its own, and one each from a task, a thread, a
+#: background task and the access log.
 REQUESTS, RECORDS = 1000, 6
 
 
@@ -484,7 +485,7 @@ def no_record_carries_the_id_of_another_request(lines):
         await asyncio.gather(*background)
 
     asyncio.run(all_at_once())
-    # Requests on threads with a loop each, beside one another.
+    # Concurrent requests on threads, each with its own loop.
     threads = [
         threading.Thread(
             target=lambda number=number: _run(

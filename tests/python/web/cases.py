@@ -44,7 +44,7 @@ def names(module: str) -> list[str]:
 
 
 def main(module: str) -> None:
-    """Run every case, and print its name with `ok` or what went wrong."""
+    """Run every case, and print its name with `ok` or its traceback."""
     cases = importlib.import_module(f"web.{module}")
     lines = Lines()
     for name in names(module):
@@ -58,5 +58,5 @@ def main(module: str) -> None:
 
 
 def outcomes(outcome) -> dict[str, str]:
-    """Return what a run of `main` printed, by name of the case."""
+    """Return the outcomes that a run of `main` printed, by name of the case."""
     return dict(json.loads(line) for line in outcome.expect_success().out.splitlines())

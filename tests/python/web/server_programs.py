@@ -26,7 +26,7 @@ def _until(condition):
 
 
 def _get(port, path, **headers):
-    """Return status, request id and body."""
+    """Send a request; return status, request id and body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_SECONDS)
     with contextlib.closing(connection):
         connection.request("GET", path, headers=headers)
@@ -150,7 +150,7 @@ def fastapi_with_uvicorn():
     assert (fail["status"], fail["route"]) == (500, "/shops/fail") and "ValueError: broken" in fail["exception"]
     assert mounted["route"] == "/mounted/deep/{name}" and nowhere["path"] == "/nowhere%0D%0AERROR"
     assert nowhere["status"] == 404 and left["route"] == "/shops/stream" and left["level"] == "INFO"
-    # Neither access lines nor the exception once more.
+    # The server writes neither access lines nor the exception a second time.
     assert "GET" not in Path("server.log").read_text() and "broken" not in Path("server.log").read_text()
 
 
@@ -249,12 +249,12 @@ def flask_with_werkzeug():
         assert {record["message"] for record in records[:-1]} == {f"own {number}"}
         assert {record["route"] for record in records} == {f"/{kinds[number % 2]}/<int:item>"}
     of_flask, access = by_request[failed[1]]
-    # Flask answers the exception itself, and has a record of its own for it.
+    # Flask answers the exception itself and logs it in a record of its own.
     assert failed[0] == access["status"] == 500 and "exception" not in access and access["level"] == "ERROR"
     assert "ValueError: broken" in of_flask["exception"] and of_flask["route"] == "/fail"
 
 
-#: A module for gunicorn. Its last request is answered by a test client, because the worker ends with the server.
+#: A module for gunicorn. Its last request comes from a test client, because the worker ends with the server.
 GUNICORN_APP = """\
 import logging
 from web import server_programs
@@ -345,7 +345,7 @@ def django_with_both():
     assert wsgi_cases._call(served, wsgi_cases._environ("/items/7/", **environ))[0] == "200 OK"
     own, access = lines.new()
     assert (own["message"], own["route"], access["route"]) == ("own 7", "/items/<int:item>/", "/items/<int:item>/")
-    # Django listens for the client's departure while it works.
+    # While Django works, it waits for the client to disconnect.
     asgi = logspool.asgi.Middleware(ASGIHandler())
     for kind in ("async", "items"):
         sent = asyncio.run(_serve_django(asgi, asgi_cases._scope(f"/{kind}/7/", query_string=b"")))

@@ -28,7 +28,7 @@ def _environ(path="/a", **more):
 
 
 def _call(app, environ, parts=None):
-    """Serve a request as a server does; `parts` limits how many parts it sends. Returns status, headers, body."""
+    """Serve a request as a server does and send at most `parts` parts. Returns status, headers, body."""
     started = []
 
     def start_response(status, headers, exc_info=None):
@@ -255,7 +255,7 @@ def the_route_is_that_of_flask_or_set_by_hand(lines):
     assert inside["route"] == access["route"] == "/own/{id}"
 
 
-#: Requests, as many threads at once, and records that each logs.
+#: Number of requests, of threads that serve them at once, and of records of each request.
 REQUESTS, THREADS, RECORDS = 1000, 16, 4
 
 

@@ -24,7 +24,7 @@ THEMES = (
 
 
 def all_scenarios():
-    """Import every theme and return the scenarios of this Python version by id."""
+    """Import every theme and return the scenarios that this Python version can run, by id."""
     from differential import staging
 
     for theme in THEMES:

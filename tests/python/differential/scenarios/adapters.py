@@ -9,7 +9,7 @@ LINE = "%(levelname)s %(lineno)d %(funcName)s [%(user)s] %(message)s"
 
 
 def _adapter(logging, folder, extra=None, **options):
-    """Return (adapter, its logger), which writes `user` of the adapter."""
+    """Return (adapter, its logger); lines show the `user` of the adapter."""
     log, _ = to_file(logging, folder, fmt=LINE, **options)
     return logging.LoggerAdapter(log, {"user": "ann"} if extra is None else extra), log
 
@@ -147,14 +147,14 @@ def stacklevel_of_an_adapter(logging, folder):
 
 
 class Tagged(stock_logging.LoggerAdapter):
-    """What documentation shows: the message gets a prefix."""
+    """As in the documentation of `logging`: the message gets a prefix."""
 
     def process(self, msg, kwargs):
         return f"[{self.extra['user']}] {msg}", {"extra": self.extra, **kwargs}
 
 
 class Plain(stock_logging.LoggerAdapter):
-    """A subclass that overrides nothing which a call uses."""
+    """A subclass that overrides no method which a call uses."""
 
     def __init__(self, logger, user):
         super().__init__(logger, {"user": user})
@@ -166,7 +166,7 @@ class Plain(stock_logging.LoggerAdapter):
 
 
 class Wordy(stock_logging.LoggerAdapter):
-    """A subclass with a method of a level's name, which calls the stock one."""
+    """A subclass that overrides the method of a level and calls the stock one."""
 
     def info(self, msg, *args, **kwargs):
         super().info("wordy: " + msg, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""The first eighteen behaviours of stock logging that programs lean on, on a FileHandler."""
+"""The first eighteen behaviours of stock logging that programs rely on, on a FileHandler."""
 
 import os
 import sys
@@ -116,7 +116,7 @@ def stacklevel(logging, folder):
     for level in (1, 2, 3):
         outer(level)
     log.info("far beyond", stacklevel=500)
-    # From 3.11 on it names a line of logging's own.
+    # Since 3.11 such a stacklevel names a line of the logging package itself.
     with expect(STOCK if sys.version_info >= (3, 11) else NATIVE):
         log.info("zero", stacklevel=0)
         log.info("below", stacklevel=-1)
@@ -128,7 +128,7 @@ def extra_in_the_format(logging, folder):
     log, _ = to_file(logging, folder, fmt="%(user)s %(request)r %(message)s")
     log.info("text and number", extra={"user": "ann", "request": 17})
     log.info("more than the format wants", extra={"user": None, "request": "r", "unused": object})
-    # `repr()` of anything but a scalar is Python's.
+    # Only Python makes the `repr()` of values that are not scalars.
     with expect(STOCK):
         log.info("other types", extra={"user": None, "request": (1, 2.5)})
         log.info("others yet", extra={"user": "x", "request": [1], "unused": object})
@@ -344,7 +344,7 @@ def brace_and_dollar_styles(logging, folder):
     log.warning("{not} $formatted %s", "again")
 
 
-# repr() of text needs the interpreter's tables of characters, grouped digits are left to it as well.
+# repr() of text needs the interpreter's tables of characters; the interpreter also groups digits.
 @scenario(STOCK)
 def brace_style_with_repr_and_grouped_digits(logging, folder):
     log, handler = to_file(logging, folder)

@@ -1,4 +1,4 @@
-"""The other behaviours of stock logging that programs lean on, and the habits that stand around them."""
+"""The other behaviours of stock logging that programs rely on, and habits of programs around them."""
 
 # ruff: noqa: PLE1205, PLE1206
 

@@ -1,4 +1,4 @@
-"""Time in records. Bytes are compared under a stopped clock; under the running one, only what cannot depend on it."""
+"""Time in records. Under a stopped clock all bytes are compared, under a running clock only those without a time."""
 
 import os
 import re
@@ -13,7 +13,7 @@ STOPPED = 1_700_000_000.123456
 
 
 def _without_warm_lines(handler):
-    """Close the handler and take the lines out that were stamped by the running clock."""
+    """Close the handler and remove the lines that were stamped by the running clock."""
     handler.close()
     with open(handler.baseFilename, "rb+") as file:
         kept = [line for line in file.read().splitlines(keepends=True) if b"warm" not in line]
@@ -81,7 +81,7 @@ def freezegun(logging, folder):
 
 @scenario(UNSAID, requires=("time_machine",))
 def time_machine(logging, folder):
-    # It replaces the C code of `time.time` and others in place: each object of the module `time` stays the same.
+    # It replaces the C code of `time.time` and others in place, so the objects of the module `time` do not change.
     import time_machine
 
     log, handler = to_file(logging, folder, fmt="%(asctime)s %(created)f %(msecs)d %(message)s")
@@ -107,7 +107,7 @@ def time_machine(logging, folder):
 
 @scenario(UNSAID)
 def localtime_patched(logging, folder):
-    # Formatter.converter was bound when the class was made: the patch has no effect, and none here either.
+    # Formatter.converter was bound when the class was made: the patch has no effect, with stock logging or installed.
     log, handler = to_file(logging, folder, fmt="%(asctime)s %(message)s")
     handler.formatter.datefmt = "%Y"
     log.info("warm")
@@ -130,7 +130,7 @@ def strftime_patched(logging, folder):
 
 
 def _with_zone(name):
-    """Set TZ for the process; the caller restores by calling again with None."""
+    """Set TZ for the process; the caller restores it by a call with None."""
     if name is None:
         os.environ.pop("TZ", None)
     else:
@@ -153,7 +153,7 @@ def time_zone_changed_by_tzset(logging, folder):
 
 @scenario(UNSAID)
 def environment_changed_without_tzset(logging, folder):
-    # localtime() of the C library looks at TZ only in tzset: nothing changes until then.
+    # The C library reads TZ only in tzset(): nothing changes until then.
     log, handler = to_file(logging, folder, fmt="%(asctime)s %(message)s")
     handler.formatter.datefmt = "%Z %z"
     try:

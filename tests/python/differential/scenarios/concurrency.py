@@ -1,4 +1,4 @@
-"""Threads, forks and signals. What order is not promised by stock either is sorted before it is compared."""
+"""Threads, forks and signals. Lines whose order stock logging does not promise are sorted before the comparison."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from differential.staging import NATIVE, UNSAID, note, scenario, to_file
 
 
 def _sort_lines(handler):
-    """Close the handler and sort its file, for writers without an order among them."""
+    """Close the handler and sort its file, because the order of its writers is not defined."""
     handler.close()
     with open(handler.baseFilename, "rb+") as file:
         lines = sorted(file.read().splitlines(keepends=True))
@@ -103,7 +103,7 @@ def handlers_added_and_removed_while_threads_log(logging, folder):
     _in_threads(4, run)
     stop.set()
     changing.join()
-    # A thread that had seen one before it was removed opens its file again.
+    # A thread that still used a handler after its removal has opened its file again.
     for other in others:
         other.close()
     _sort_lines(handler)
@@ -190,8 +190,8 @@ def grandchildren_log(logging, folder):
 
 @scenario(UNSAID, isolated=True)
 def signal_handler_that_logs(logging, folder):
-    # At places of our own choice: stock logging breaks when the signal comes inside a write
-    # (tests/e2e/test_interruptions.py asks what happens at any moment).
+    # Signals come only at chosen places: stock logging breaks when a signal comes inside a write.
+    # tests/e2e/test_interruptions.py sends signals at any moment.
     log, _ = to_file(logging, folder, fmt="%(lineno)d %(funcName)s %(message)s")
     signal.signal(signal.SIGUSR1, lambda number, frame: log.info("signal %d", number))
 
@@ -208,7 +208,8 @@ def signal_handler_that_logs(logging, folder):
 
 @scenario(UNSAID)
 def garbage_that_logs_when_it_is_collected(logging, folder):
-    # Collected between calls: inside a write, stock logging breaks (tests/e2e/test_interruptions.py).
+    # Garbage is collected only between calls: stock logging breaks when it is collected inside a write
+    # (tests/e2e/test_interruptions.py).
     import gc
 
     log, handler = to_file(logging, folder, fmt="%(message)s")
@@ -230,7 +231,7 @@ def garbage_that_logs_when_it_is_collected(logging, folder):
         gc.collect()
     finally:
         gc.enable()
-    _sort_lines(handler)  # the collector promises no order
+    _sort_lines(handler)  # the garbage collector promises no order
 
 
 @scenario(UNSAID)

@@ -63,7 +63,7 @@ def basic_config(logging, folder):
 
 @on_both(NATIVE)
 def print_then_log_on_one_stream(logging, folder):
-    # Log-then-print without a flush between is the other order, and a documented surprise on pipes.
+    # Log, then print without a flush between them, is the other order: a documented surprise on pipes.
     log, handler = _console(logging, sys.stdout)
     for number in range(200):
         print("printed", number, end="; ")

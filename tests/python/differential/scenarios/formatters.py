@@ -1,4 +1,4 @@
-"""Formatters that override some methods: what the methods see, what their results do, and what ends their use.
+"""Formatters that override some methods: the arguments and effects of the methods, and changes that end their use.
 
 The results are fixed texts, so that the lines of both sides can be compared. The shown times are not.
 """
@@ -48,7 +48,7 @@ _OWN = dict(zip(_METHODS, (_time, _exception, _stack, _message, _uses), strict=T
 
 
 def _class(logging, *names, base=None, **methods):
-    """Return a class of formatters that has these methods of `_OWN` and the given ones."""
+    """Return a class of formatters with the named methods of `_OWN` and the given methods."""
     return type("Own", (base or logging.Formatter,), {**{name: _OWN[name] for name in names}, **methods})
 
 
@@ -311,7 +311,7 @@ def a_message_method_that_calls_the_stock_one(logging, folder):
 
 
 def _with_methods_that(act, change):
-    """Yield methods of formatters, each called for each record, that first let `change` change something."""
+    """Yield methods for formatters; each is called for each record and calls `change` first."""
 
     def formatTime(self, record, datefmt=None):
         change(act, self, record)

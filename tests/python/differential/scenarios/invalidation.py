@@ -1,9 +1,9 @@
-"""Every change that must be seen at the next call, after 1,000 cached calls.
+"""Every change that must take effect at the next call, after 1,000 cached calls.
 
-The table is in `differential/table/`: each row is one change, tried on each kind of handler. The loggers are
-`app.db` (with the handler of the kind), its parent `app` and the root, each of these two with a file of its own that
-takes ERROR and above. Each row runs twice: installed before anything is configured; and installed over a running
-configuration, with the change in force through `uninstall()`.
+The table is in `differential/table/`: each row is one change, tried on each kind of handler. The loggers are `app.db`
+(with the handler of the kind), its parent `app` and the root. The parent and the root each have a file of their own for
+ERROR and above. Each row runs with `install()` before any configuration. On a file and a terminal it also runs with
+`install()` over a running configuration; there the change stays in force through `uninstall()`.
 
 The same code makes the plan for every kind of handler. So in the short form a row runs on a plain file and on one other
 kind, which changes from row to row.
@@ -21,7 +21,7 @@ assert all((handlers, loggers, methods, surroundings))
 
 
 def _path_after(found: Row, kind: Kind) -> str:
-    """Return the path after the change; a handler that is never native may just have left the chain."""
+    """Return the path after the change; `UNSAID` if it may have removed a handler that is never native."""
     return found.path if kind.native or found.path == STOCK else UNSAID
 
 
@@ -61,13 +61,13 @@ def _played_through_uninstall(found: Row, kind: Kind):
     return run
 
 
-# What replaces methods and class attributes comes last: a native path that does not come back after such a row would
-# turn the following ones red.
+# Rows that replace methods and class attributes come last: if the native path does not come back after such a row, the
+# following rows fail.
 _IN_ORDER = sorted(ROWS, key=lambda found: "class" in found.name or "patched" in found.name)
 
 
 def _kinds_in_short(number: int, found: Row) -> set[str]:
-    """Return the kinds of handler on which the row at a place of the table runs in the short form."""
+    """Return the kinds of handler on which the row with this number runs in the short form."""
     # `suite_checks/` plants differences on a plain file.
     others = [name for name in found.kinds if name != "file"]
     turn = {others[number % len(others)]} if others else set()

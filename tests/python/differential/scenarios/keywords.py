@@ -39,7 +39,7 @@ def _caught(error):
 
 
 def _chained(cause):
-    """Return an exception raised from another, or, without a cause to name, while another was handled."""
+    """Return an exception that was raised `from` another (`cause`), or while another was handled."""
     try:
         try:
             _raise(KeyError("first"))
@@ -56,7 +56,7 @@ def _recursive(depth):
 
 
 class Shown:
-    """An object with text of its own."""
+    """An object that defines its text."""
 
     def __str__(self):
         return "shown as text"
@@ -110,7 +110,7 @@ def exception_that_is_being_handled(logging, folder):
         log.info("the outer one again", exc_info=True)
 
         def each():
-            # A generator sees what its caller handles.
+            # A generator sees the exception that its caller handles.
             log.info("in a generator", exc_info=True)
             yield
 
@@ -333,7 +333,7 @@ def makers_of_texts_that_are_patched(logging, folder):
             with expect(STOCK):
                 log.error("error", exc_info=_caught(ValueError("v")), stack_info=True)
             log_all()
-        # Patches of what those call are followed on either path.
+        # On either path, patches of the functions that formatException and formatStack call take effect.
         log_all()
     for owner, name, patched in (
         (sys, "exc_info", lambda: (KeyError, KeyError("patched"), None)),
@@ -357,7 +357,7 @@ def texts_whose_making_raises(logging, folder):
             raise type(self.error)("no text")
 
     log, _ = to_file(logging, folder, fmt="%(field)s %(message)s")
-    # What is no Exception goes through every handler to the caller.
+    # An exception that is no `Exception` passes every handler and reaches the caller.
     for error in (ValueError(), KeyboardInterrupt(), SystemExit()):
         for message, keywords in (
             ("field", {"extra": {"field": Raising(error)}}),
@@ -395,7 +395,7 @@ def adapters_of_every_kind(logging, folder):
         adapter.exception("exception of an adapter")
         adapter.info("with all", exc_info=True, stack_info=True, stacklevel=1)
     with expect(STOCK):
-        # Nobody names the user.
+        # The format needs `user`, and this adapter has no extra fields.
         logging.LoggerAdapter(log, None).info("none")
 
 
@@ -441,7 +441,7 @@ def nothing_is_kept_after_the_call(logging, folder):
         log.error("%s", field, exc_info=error, stack_info=True, extra={"field": field})
         return weakref.ref(error), weakref.ref(field)
 
-    # At once where nothing of the program makes a cycle: a raised exception and its frame are one.
+    # Freed at once if the program makes no reference cycle. A raised exception and its frame are a cycle.
     for kept in once(Kept("never raised")):
         note(kept())
     found = once(_caught(Kept("raised")))
@@ -461,7 +461,7 @@ def texts_that_are_long(logging, folder):
 def keywords_from_a_dict(logging, folder):
     log = _several(logging, folder)
     for number in range(3):
-        # Names that are no constants of the program.
+        # Names that are made at run time, so they are no constants of the program.
         keywords = {"".join(["stack", "level"]): 1, "".join(["ex", "tra"]): {"".join(["a", str(number)]): number}}
         log.info("message %d", number, **keywords)
         log.log(35, "message %d", number, **keywords)
@@ -469,7 +469,7 @@ def keywords_from_a_dict(logging, folder):
 
 @scenario(STOCK)
 def keywords_behind_a_filter(logging, folder):
-    # The filter puts the calls on the stock path, where the same handlers are reached by their `emit`.
+    # The filter puts the calls on the stock path, which reaches the same handlers by their `emit`.
     log = _several(logging, folder)
     log.addFilter(lambda record: True)
     for error in _exceptions():

@@ -1,4 +1,4 @@
-"""`QueueHandler`, `QueueListener` and handlers that are called directly: what is written, and what records keep."""
+"""`QueueHandler`, `QueueListener` and handlers that are called directly: written lines, and attributes of records."""
 
 import copyreg
 import queue
@@ -7,12 +7,12 @@ from logging.handlers import QueueHandler, QueueListener
 
 from differential.staging import FULL, UNSAID, note, note_file, scenario
 
-# What differs from run to run.
+# Attributes that differ from run to run.
 _CHANGING = ("asctime", "created", "msecs", "relativeCreated", "thread", "process")
 
 
 class _Counted:
-    """Counts how often it is asked for its text."""
+    """Counts the calls of its `__str__`."""
 
     asked = 0
 

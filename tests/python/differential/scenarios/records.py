@@ -1,4 +1,4 @@
-"""What Python code sees of a record: filters, formatters, handlers and record factories.
+"""Records as Python code sees them: filters, formatters, handlers and record factories.
 
 The attributes of a record are noted with their order and types. Times are noted as relations between them.
 """
@@ -22,7 +22,7 @@ _TIMES = ("created", "msecs", "relativeCreated")
 
 
 def noted(record):
-    """Return the attributes of a record in order, without what differs between two runs."""
+    """Return the attributes of a record in order, without the values that differ between two runs."""
     attributes = dict(vars(record))
     for name in _TIMES:
         attributes[name] = type(attributes[name]).__name__
@@ -209,7 +209,7 @@ def records_of_one_call_share_nothing(logging, folder):
     note([(record.mark, record.name, record.args) for record in kept])
 
 
-# What filters change
+# Filters that change records
 def _changing(**values):
     def change(record):
         vars(record).update(values)
@@ -296,7 +296,7 @@ def a_kept_record_has_what_a_formatter_sets(logging, folder):
     note([getattr(kept[0], name, "nothing") for name in ("message", "asctime")])
 
 
-# Answers of filters
+# Return values of filters
 @scenario(STOCK)
 def any_answer_of_a_filter_counts_as_true_or_false(logging, folder):
     log, handler = to_file(logging, folder)

@@ -1,4 +1,4 @@
-"""Rotating handlers: names, sizes, what stands in which file."""
+"""Rotating handlers: names, sizes and contents of the files."""
 
 import os
 from pathlib import Path
@@ -117,7 +117,7 @@ def should_rollover_by_hand(logging, folder):
 
 
 def _note_stream(handler, name="app.log"):
-    """Note whether the handler's stream names the file at its path."""
+    """Note whether the handler's stream is open on the file at its path."""
     note(os.path.samestat(os.stat(name), os.fstat(handler.stream.fileno())))
 
 
@@ -127,7 +127,7 @@ def stream_names_the_current_file(logging, folder):
     for number in range(20):
         log.info("number %d %s", number, "x" * 40)
         side.settle()
-        # The call after a turn lets the stream follow, and may itself bring the next turn.
+        # The first call after a rotation updates the stream, and may itself cause the next rotation.
         log.info("%d", number)
         _note_stream(handler)
 

@@ -248,7 +248,7 @@ def stream_written_to_by_the_program(logging, folder):
 
 
 def _note_descriptors_left(before):
-    """Note how many descriptors more there are than before; the threads behind the queue get a moment."""
+    """Note the number of additional descriptors; the collector and the writers get up to 5 s to close theirs."""
     until = time.monotonic() + 5
     while (left := len(os.listdir("/proc/self/fd")) - before) > 0 and time.monotonic() < until:
         time.sleep(0.005)
@@ -338,7 +338,7 @@ def memory_handler_in_front_of_a_file(logging, folder):
     log.addHandler(handler)
     for number in range(12):
         log.info("number %d", number)
-        # Its target is reached inside a logging call: that alone is no barrier.
+        # The MemoryHandler calls its target inside a logging call; that alone is no barrier.
         target.flush()
         note_file("target.log")
     log.error("flushes")
@@ -429,7 +429,7 @@ def is_enabled_for_of_ones_own_is_asked_once_a_call(logging, folder):
             note(f"class asked {level}")
             return level != logging.ERROR
 
-        # A second override: the first reason that is found must not hide the question.
+        # A second override: the first reason found for the stock path must not hide `isEnabledFor`.
         def _log(self, level, msg, args, **keywords):
             super()._log(level, f"own {msg}", args, **keywords)
 
@@ -442,7 +442,7 @@ def is_enabled_for_of_ones_own_is_asked_once_a_call(logging, folder):
             log.info("info", extra={"a": 1})
             log.error("error", exc_info=False)
             log.log(25, "log")
-        # From the second time on against what the cache says.
+        # In the second round this answer contradicts the cached one.
         plain.isEnabledFor = lambda level: note(f"asked {level}") or level <= logging.INFO
 
 

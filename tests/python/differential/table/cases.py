@@ -1,4 +1,4 @@
-"""What the rows of the invalidation table stand on: the kinds of handler, the loggers of a row, the row itself."""
+"""The basis of the invalidation table: the kinds of handler, the loggers of a row, the row itself."""
 
 import inspect
 import io
@@ -88,7 +88,7 @@ class Case:
                 log.error("warm error n%d", number)
 
     def keep_memory(self) -> None:
-        """Put the text of a StringIO among the files."""
+        """Write the text of a StringIO to a file, so that it is compared."""
         if isinstance(self._stream, io.StringIO):
             (self.folder / "memory.txt").write_text(self._stream.getvalue(), encoding="utf-8")
 
@@ -120,12 +120,16 @@ ROWS: list[Row] = []
 EVERY_KIND = tuple(kind.name for kind in KINDS)
 FILES = ("file", "rotating", "timed", "watched")
 STREAMS = ("pipe", "terminal", "stringio")
-# For changes whose effect does not depend on the handler: one with a thread of its own behind it, and one without.
+# For changes whose effect does not depend on the handler: kinds with and without a writer thread.
 ONE_OF_EACH = ("file", "terminal", "stringio")
 
 
 def row(path, *, warm_path=NATIVE, prepare=None, kinds=EVERY_KIND, since=(3, 10), until=(4, 0)):
-    """Add the decorated change to the table; `path` is that of the calls after it, `until` the first without it."""
+    """Add the decorated change to the table.
+
+    `path` is the path of the calls after the change; `since` is the first Python version with the change, `until` the
+    first one without it.
+    """
 
     def add(change):
         ROWS.append(Row(change.__name__, change, path, warm_path, prepare, kinds, since, until))

@@ -293,7 +293,7 @@ def formatters_style_assigned(case):
 
 @row(NATIVE)
 def formatters_fmt_alone_assigned(case):
-    # Only `_style` formats: nothing changes.
+    # The formatter formats by its `_style` only, so nothing changes.
     case.formatter._fmt = "never %(message)s"
 
 

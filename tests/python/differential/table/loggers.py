@@ -168,7 +168,8 @@ for _owner in ("log", "parent", "root"):
         def _on_owner(case, owner=_owner, change=_change):
             change(case, getattr(case, owner))
 
-        # What reaches no handler of the log itself still reaches those of its ancestors: the call stays native.
+        # A record that reaches no handler of the log itself still reaches the handlers of its ancestors: the call stays
+        # native.
         named_row(
             f"{_owner}{_change.__name__}", _on_owner, NATIVE, kinds=EVERY_KIND if _owner == "log" else ONE_OF_EACH
         )
@@ -244,7 +245,7 @@ for _owner in ("log", "parent", "handler"):
         def _on_owner(case, owner=_owner, change=_change):
             change(case, _filters_of(case)[owner])
 
-        # A filter of an ancestor is never asked. A name decides for all records of a handler at once.
+        # A filter of an ancestor is never called. A filter by name gives one answer for all records of a handler.
         _is_decided = _owner == "parent" or (_owner == "handler" and _change is _filter_by_name)
         named_row(
             f"{_owner}{_change.__name__}",

@@ -29,7 +29,7 @@ def _fail_if_asked(case, name):
         case.log.info("bad %d", "arguments")
 
 
-# Whoever patches flush, acquire or release is called once per record, as by stock logging.
+# A patched flush, acquire or release is called once per record, as by stock logging.
 for _name in ("emit", "handle", "format", "filter", "flush", "acquire", "release", "handleError"):
 
     def _on_instance(case, name=_name):
@@ -48,8 +48,8 @@ for _name in ("emit", "handle", "format", "filter", "flush", "acquire", "release
             _fail_if_asked(case, name)
             yield
 
-    # Asked for by bad arguments only, and those are on the stock path anyway.
-    # acquire and release have no part in a call since 3.13 (`with self.lock`).
+    # handleError is called for bad arguments only; such calls take the stock path anyway.
+    # Since 3.13 a call no longer uses acquire and release (`with self.lock`).
     _path = STOCK
     if _name == "handleError" or (_name in ("acquire", "release") and sys.version_info >= (3, 13)):
         _path = UNSAID
@@ -116,7 +116,7 @@ for _name in (
         ):
             yield
 
-    # The public methods are the entry: replaced, they call what they replaced or nothing of ours.
+    # The public methods are the entry to logspool: a patch calls the original method, or does not reach logspool.
     _inner = _name in ("makeRecord", "handle", "callHandlers", "filter", "_log", "findCaller", "isEnabledFor")
     named_row(f"logs_{_name}_patched", _on_instance, STOCK if _inner else UNSAID, kinds=ONE_OF_EACH)
     named_row(f"logger_classs_{_name}_patched", _on_class, STOCK if _inner else UNSAID, kinds=ONE_OF_EACH)
@@ -138,7 +138,7 @@ def logger_classs_call_handlers_assigned_as_sentry_does(case):
 
 
 class _Proxy:
-    """Passes calls on as a proxy of wrapt does: it has the class and the attributes of the function that it wraps."""
+    """Forwards calls as a proxy of wrapt does: it has the class and the attributes of the function that it wraps."""
 
     def __init__(self, wrapped, around):
         self._wrapped = wrapped
@@ -180,7 +180,7 @@ def filterer_classs_filter_patched(case):
 
 @row(UNSAID, kinds=ONE_OF_EACH)
 def parents_call_handlers_patched(case):
-    # Only the logger that is called calls handlers.
+    # A call uses `callHandlers` of its own logger only, never the parent's.
     with mock.patch.object(case.parent, "callHandlers", _noting("callHandlers", case.parent.callHandlers)):
         yield
 
@@ -210,7 +210,7 @@ def record_factory_assigned(case):
 
 @row(UNSAID, kinds=ONE_OF_EACH)
 def record_class_replaced_in_the_module(case):
-    # `_logRecordFactory` was bound before: nothing changes.
+    # `_logRecordFactory` was bound to the class before, so nothing changes.
     with mock.patch.object(case.logging, "LogRecord", type("Never", (case.logging.LogRecord,), {"getMessage": None})):
         yield
 

@@ -50,7 +50,7 @@ def level_name_replaced(case):
 
 @row(NATIVE, kinds=ONE_OF_EACH)
 def level_name_exchanged_for_another(case):
-    # As many as before.
+    # The number of level names stays the same.
     del case.logging._levelToName[case.logging.INFO]
     case.logging.addLevelName(25, "NOTICE")
 
@@ -193,7 +193,7 @@ def getpid_patched(case):
 
 @row(NATIVE, kinds=("pipe", "terminal", "stdout"))
 def standard_streams_swapped(case):
-    # A StreamHandler keeps the stream that it was made with.
+    # A StreamHandler keeps the stream with which it was created.
     out, err = io.StringIO(), io.StringIO()
     with mock.patch("sys.stdout", out), mock.patch("sys.stderr", err):
         yield

@@ -13,7 +13,7 @@ class _Stats:
 
 
 def install(**options):
-    """Do nothing, or what `SUITE_PLANT` says."""
+    """Do nothing, or plant the difference that `SUITE_PLANT` names."""
     if _PLANT == "threaded":
         from logspool import threaded
 
@@ -25,7 +25,7 @@ def install(**options):
 
 
 def uninstall():
-    """Take the planted difference out again."""
+    """Remove the planted difference."""
     if _PLANT:
         from logspool import plants
 
@@ -33,7 +33,7 @@ def uninstall():
 
 
 def flush(timeout=None):
-    """Wait where there is something to wait for."""
+    """Wait for the queue, if there is one."""
     if _PLANT == "threaded":
         from logspool import threaded
 
@@ -42,7 +42,7 @@ def flush(timeout=None):
 
 
 def stats():
-    """Give no paths, and counters only where there is a queue."""
+    """Return counters if there is a queue, and never paths."""
     if _PLANT == "threaded":
         from logspool import threaded
 

@@ -1,7 +1,7 @@
 """Differences from stock logging, planted on purpose: the suite must turn red on each.
 
-`stale` is what a native path would be that sees no change after its first call: whatever row of the
-invalidation table stays green with it tests nothing (or shows a change that has no effect in stock logging either).
+`stale` behaves like a native path that sees no change after its first call. A row of the invalidation table that stays
+green with it tests nothing, or tests a change that has no effect in stock logging either.
 """
 
 import copy
@@ -18,7 +18,7 @@ _undo = []
 
 
 def remove():
-    """Take the planted difference out again, as `uninstall()` would."""
+    """Remove the planted difference, as `uninstall()` would."""
     while _undo:
         _undo.pop()()
 
@@ -136,7 +136,7 @@ def _doubles():
 
 
 def _swaps():
-    """Two neighbours in fifty change places."""
+    """In every fifty records, two neighbours change places."""
     state = {"count": 0, "held": None}
 
     def change(emit, handler, record):
@@ -153,7 +153,7 @@ def _swaps():
 
 
 def _late():
-    """A record is written with the next one: nothing is lost, but files are read too early."""
+    """A record is written with the next one: no record is lost, but files miss a line when they are read."""
     held = {}
 
     def change(emit, handler, record):
@@ -196,7 +196,7 @@ def _short_report():
 
 
 def _rounded():
-    """Floats are formatted with Python's repr of six digits, as a naive native formatter would."""
+    """Floats are rounded to six digits, as a naive native formatter would."""
     original = vars(logging.LogRecord)["getMessage"]
 
     def get_message(self):
@@ -230,7 +230,7 @@ def _raises():
 
 
 def _hangs():
-    """The five hundredth record never returns."""
+    """The call of record 501 never returns."""
     count = iter(range(10**9))
 
     def change(emit, handler, record):
@@ -242,7 +242,7 @@ def _hangs():
 
 
 def _dies():
-    """The five hundredth record ends the process, as a fault in native code would."""
+    """Record 501 ends the process, as a fault in native code would."""
     count = iter(range(10**9))
 
     def change(emit, handler, record):
@@ -254,7 +254,7 @@ def _dies():
 
 
 def _leaves_a_file():
-    """Something stays behind in the queue folder."""
+    """A file is left in the queue folder."""
     with open(os.path.join(os.environ["LOGSPOOL_QUEUE_DIR"], "segment"), "w") as segment:
         segment.write("left")
 

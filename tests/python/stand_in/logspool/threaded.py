@@ -1,7 +1,7 @@
-"""A queue with a thread, on the heap, in plain Python, with the counters of the real package.
+"""A queue with threads, on the heap, in plain Python, with the counters of the real package.
 
-It stands in for the real package while the fault tests check themselves: it survives no kill and no fork, and keeps
-its records where the memory test must see them; everything else that needs a queue must be green with it.
+It replaces the real package while the fault tests check themselves. It survives no kill and no fork, and the memory
+test must notice that its records are on the heap. All other tests that need a queue must be green with it.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 CONSOLE_RECORDS = 2000
 RETRY_SECONDS = 0.01
-# A target that takes nothing for so long is given up on, and its records are dropped.
+# A record is dropped if its target accepts no bytes for this time.
 GIVE_UP_SECONDS = 3.0
 
 _lock = threading.RLock()
@@ -77,7 +77,7 @@ def _fallback(text):
 
 
 def install():
-    """Send the output of every StreamHandler on a descriptor through a queue."""
+    """Pass the output of every StreamHandler with a descriptor through a queue."""
     original = logging.StreamHandler.emit
 
     def emit(self, record):
@@ -108,7 +108,7 @@ def flush(timeout=None):
 
 
 def stats():
-    """Give the counters as the real package does; there are no paths."""
+    """Return counters like the real package; there are no paths."""
     with _lock:
         levels = {
             name: {"offered": count["offered"], "accepted": count["accepted"], "refused": {}}
