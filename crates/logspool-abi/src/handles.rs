@@ -1,7 +1,7 @@
 //! Tables of handles. A lookup takes no lock, and a forked child finds the entries of its parent whole.
 //!
 //! An id is a place in the table and the number of times the place was used before, so the id of a closed entry finds
-//! nothing. The place of a closed entry is used again after at least [`KEPT`] later ones, and only then the entry is
+//! nothing. The place of a closed entry is used again after at least `KEPT` later ones, and only then the entry is
 //! freed: a program that uses a logger while it closes it is wrong, but does not reach freed memory.
 //!
 //! Atomics belong in `queue` and `stats`; those of this file are an exception: the entries of the tables, and the ids
