@@ -1,4 +1,4 @@
-"""Input that is small when it is sent and large when it is decoded: memory stays bounded, and nobody else waits."""
+"""Small input that is large when decoded: memory stays bounded, and no other sender waits."""
 
 import base64
 import collections
@@ -53,7 +53,7 @@ def test_each_bomb_becomes_one_record_and_takes_little_memory(start_service, bom
 
     assert all(row["message"].startswith("cannot read a ") for row in rows)
     assert BOMBERS == json.loads(service.get("/api/stats")[1])["frames_rejected"]
-    # What is read and not decoded yet is a quarter of the budget at most.
+    # Input that is read and not decoded yet takes a quarter of the budget at most.
     assert peak_mb(service) - before < 96
 
 

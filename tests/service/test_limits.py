@@ -146,7 +146,7 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
     with socket.create_connection(service.tcp) as line:
         line.sendall(b"<14>abc")
         assert closed(line)
-    # What had come of them is kept.
+    # The bytes that had arrived are kept.
     assert ["abc"] == [row["message"] for row in service.wait_for(1, "abc")]
     assert ["abc"] == [row["fields"]["frame"][4:] for row in service.wait_for(1, "logger=logspool.undecoded")]
     with socket.create_connection(service.tcp) as idle:

@@ -1,4 +1,4 @@
-"""A store that cannot be used, or only in part: what the service says, and what goes on working."""
+"""A store that cannot be used, or only in part: the service's reports, and the parts that still work."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def day_file(service) -> Path:
 
 
 def ready(service, wanted) -> str:
-    """Wait until `/readyz` answers as wanted; return what it says."""
+    """Wait until `/readyz` answers as wanted; return its text."""
     until = time.monotonic() + DEADLINE
     while True:
         status, said = service.get("/readyz")
@@ -83,7 +83,7 @@ def test_a_query_of_damaged_pages_names_the_file_and_the_reason(start_service):
         assert "broke off" not in done.stderr and "record 99 " in done.stdout
     for form in ("text", "ndjson", "csv"):
         with urllib.request.urlopen(f"{service.url}/api/query?limit=100&format={form}", timeout=DEADLINE) as answer:
-            # The body has no end: nobody takes it for a complete answer.
+            # The body has no end: no client takes it for a complete answer.
             with pytest.raises(http.client.IncompleteRead) as broken:
                 answer.read()
         rows = broken.value.partial.splitlines()
@@ -143,7 +143,7 @@ def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_
 
 
 def read_only_by_rights(folder: Path):
-    """Run a command as somebody who can read the folder and not write to it."""
+    """Run a command as a user who can read the folder and not write to it."""
     for path in folder.iterdir():
         os.chown(path, NOBODY, NOBODY)
     os.chown(folder, NOBODY, NOBODY)

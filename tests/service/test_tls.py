@@ -224,7 +224,7 @@ def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_s
             until_told(process, part)
             process.kill()
             process.stdin.close()
-        # Nobody is to find what it left.
+        # No other process is to find its remaining queue.
         for left in queue_dir.iterdir():
             left.unlink()
     assert [] == [row for row in service.query() if row["logger"] != "logspool.undecoded"]

@@ -1,4 +1,4 @@
-"""Senders that the service makes wait: none of them is closed as slow for it, and nothing of theirs is lost."""
+"""Senders that the service makes wait: it closes no connection as too slow, and loses no record."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ RECORDS = 8_000
 
 
 def pickles(count: int) -> bytes:
-    """Return so many records of 1 KiB, as `SocketHandler` sends them."""
+    """Return `count` records of 1 KiB, as `SocketHandler` sends them."""
     record = pickle.dumps({"name": "busy", "msg": "x" * 1000, "levelno": 20, "levelname": "INFO"}, 1)
     return (struct.pack(">I", len(record)) + record) * count
 
@@ -66,7 +66,7 @@ def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(star
 
 
 def stalled_body(service, left: int = (16 << 20) - 100_000) -> socket.socket:
-    """Begin a request, and stop where so much is left: that of the longest body there may be, of which two take all."""
+    """Begin a request and stop `left` bytes before its end. By default it has the longest body; two fill the budget."""
     connection = socket.create_connection(service.tcp, timeout=DEADLINE)
     head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     connection.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % (100_000 + left) + b" " * 100_000)
