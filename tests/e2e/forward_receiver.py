@@ -17,7 +17,7 @@ SECONDS = 60.0
 
 
 def program(folder, queue_dir, address, **options):
-    """Give a program that logs through a `ForwardHandler` when it is told to."""
+    """Give a program that logs through a `ForwardHandler` on command."""
     return told_program(folder, queue_dir, "ForwardHandler", {"address": address, **options})
 
 
@@ -108,7 +108,7 @@ class ForwardReceiver:
         if ping is None:
             return False
         if ping[0] != "PING":
-            # A client without a key. What it sends is not stored.
+            # A client without a key. Its records are not stored.
             self.refused += 1
             return False
         _, client, salt, proof, user, password = ping

@@ -49,7 +49,7 @@ class Disk:
         self._ask(_FREEZE, 0)
 
     def thaw(self) -> None:
-        """Let those that wait go on."""
+        """Let the waiting writers continue."""
         self._ask(_THAW, 0)
 
     def _ask(self, request: int, argument: int) -> None:
@@ -65,7 +65,7 @@ class Disk:
             return content.find(text) >= 0
 
     def unplug(self) -> None:
-        """Unmount it; everybody who had files open is gone by now."""
+        """Unmount it; every process that had files open has ended by now."""
         _run("umount", self.mount)
 
 
