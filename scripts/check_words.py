@@ -47,7 +47,7 @@ SUFFIXES = (".rs", ".md", *C_SUFFIXES, *HASH_SUFFIXES)
 
 
 def prose(name: str, text: str) -> str:
-    """Return what a person reads of a file: comments and docstrings, or Markdown without its code."""
+    """Return the text of a file that people read: comments and docstrings, or Markdown without its code."""
     if name.endswith(".md"):
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     if name.endswith(HASH_SUFFIXES):

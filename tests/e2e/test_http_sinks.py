@@ -1,4 +1,4 @@
-"""The sinks over HTTP in real programs: every record arrives and is counted, whatever the receiver does."""
+"""The sinks over HTTP in real programs: every record arrives and is counted, also with a faulty receiver."""
 
 import json
 import signal

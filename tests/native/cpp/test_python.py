@@ -52,7 +52,7 @@ def embedding(cpp):
 
 
 def run(*command, path=(), folder=None):
-    """Run a program that imports from the folders `path`, and from those of this interpreter."""
+    """Run a program that imports from the folders `path`, and from the folders of this interpreter."""
     parts = [*map(str, path), *(part for part in sys.path if part)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(parts)}
     command = [str(part) for part in command]
