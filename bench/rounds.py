@@ -1,4 +1,4 @@
-"""What the comparisons of pools and of services share: what a round found, and how it is shown."""
+"""Shared by the comparisons of pools and of services: the results of a round, and how they are shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has to show, as data: each line is one promise, judged within the run."""
+"""The targets of a run, as data: each line is one promise, judged within the run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

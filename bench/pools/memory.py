@@ -1,4 +1,4 @@
-"""What does a job take that waits for a worker?
+"""The memory of a job that waits for a worker.
 
 Each contender has a process of its own, whose one worker is held while the jobs are given. Futures count: a program
 that gives jobs keeps them; the list that holds them is there before.

@@ -14,11 +14,11 @@ from services.ground import HERE, Ground, Sender
 from services.part import Part, Wrong, wait
 from services.running import Service, serving
 
-#: What the service may take above its idle memory: so many times limits.waiting_bytes.
+#: Most memory of the service above its idle memory, as a multiple of limits.waiting_bytes.
 TIMES_WAITING = 3
-#: limits.waiting_bytes where the configuration does not say.
+#: limits.waiting_bytes of the default configuration.
 WAITING_MB = 128
-#: What the service may have of address space.
+#: The service's limit of address space.
 ADDRESS_SPACE_MB = 1024
 #: How much longer than alone an ack of an honest sender may take.
 TIMES_ALONE = 5
@@ -76,7 +76,7 @@ def _thrown(ground: Ground, name: str) -> dict[str, float]:
 
 
 def _acks(service: Service, seconds: float) -> list[float]:
-    """Return how long acks take while nobody else sends."""
+    """Return how long acks take while no other client sends."""
     probe = _probe(service, "alone")
     try:
         probe.begin()
