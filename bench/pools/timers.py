@@ -193,7 +193,7 @@ PART = Part(
     (
         Column("add_us", "us to add one"),
         Column("count", "timers", 0),
-        # Fewer where some were due before the last was added: then the figures of threads and memory are for fewer timers.
+        # Fewer where some were due before the last was added: then threads and memory are of fewer timers.
         Column("pending", "pending at once", 0),
         Column("threads_more", "threads more", 0),
         Column("memory_mb", "memory MB", 1),
