@@ -1,4 +1,4 @@
-"""What durability costs, in ratios inside one run: end to end, with several threads, for the caller, and in recovery.
+"""The cost of durability, in ratios inside one run: end to end, with several threads, for the caller, and in recovery.
 
 `python bench/durability.py [--folder PATH] [--rounds N]`, with logspool importable. Every measurement is a program of
 its own; the rounds of all of them take turns, and each counts the lines of its file. The folder decides about the
@@ -92,7 +92,7 @@ def measure(durability: str, threads: int, records: int, timed: str, path: str) 
             bursts.append((time.perf_counter_ns() - begin) / records)
             logspool.flush()
         logspool.uninstall()
-        # The least disturbed ones: the collector shares two cores with whatever else runs.
+        # The least disturbed bursts: the collector shares two cores with all other programs.
         return statistics.median(sorted(bursts)[: BURSTS // 4])
 
     def work() -> None:

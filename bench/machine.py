@@ -1,4 +1,4 @@
-"""The facts about a run: where it ran, and on which machine."""
+"""The facts about a run: its machine, its Python and its commit."""
 
 import os
 import platform

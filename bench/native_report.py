@@ -81,7 +81,7 @@ def table(title: str, rows: dict[str, dict[str, float]]) -> Table:
 
 
 def keep(folder: Path, facts: dict[str, Any], groups: Groups, verdicts: list[Verdict]) -> None:
-    """Write a run into its folder: all medians and what became of the targets as JSON, and a summary."""
+    """Write a run into its folder: all medians and the results of the targets as JSON, and a summary."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {"facts": facts, "groups": groups, "targets": [asdict(verdict) for verdict in verdicts]}
     (folder / "medians.json").write_text(json.dumps(kept, indent=1) + "\n")

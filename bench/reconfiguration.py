@@ -21,7 +21,7 @@ from reconfiguration_rows import ROWS, Row
 
 STOCK, OWN = "stock", "logspool"
 
-#: What one round found: for each row, microseconds of an operation in stock logging and in logspool.
+#: The result of one round: for each row, microseconds of an operation in stock logging and in logspool.
 Round = dict[str, dict[str, float]]
 
 # Chosen: ten times the time that the slowest row needs.

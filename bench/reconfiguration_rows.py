@@ -1,4 +1,4 @@
-"""What programs do when they reconfigure logging, one function for each row of `reconfiguration.py`.
+"""The ways in which programs reconfigure logging, one function for each row of `reconfiguration.py`.
 
 A row gets a folder and the number of operations. It returns the seconds that the operations took, the number of
 records logged and the files that must hold them. It works on stock logging; `logspool.install()` is called before.

@@ -37,7 +37,7 @@ def print_tables(results: Results) -> None:
 
 
 def print_verdicts(verdicts: list[Verdict]) -> None:
-    """Print each target with what became of it."""
+    """Print each target with its result."""
     print(f"\n{paint('Targets', 'bold')}")
     for verdict in verdicts:
         word = {

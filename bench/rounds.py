@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What one round found: for each row its figures by name, or what went wrong.
+#: The result of one round: for each row its figures by name, or its error.
 Round = dict[str, "dict[str, float] | str"]
 
 

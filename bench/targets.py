@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a target; `value` is None where it could not be measured."""
+    """The result of a target; `value` is None where it could not be measured."""
 
     what: str
     bound: str

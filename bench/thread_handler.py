@@ -155,7 +155,7 @@ LOADED_ROWS = ("calls alone", "ThreadHandler", "ThreadHandler, 1 ms", "QueueList
 
 
 def _loaded_handler(row: str) -> tuple[logging.Handler, Callable[[], object]]:
-    """Return the handler of a row and what ends it without its queued records."""
+    """Return the handler of a row and a function that ends it without its queued records."""
     if row == "calls alone":
         return logging.NullHandler(), lambda: None
     inner = _Handler(0.001 if row.endswith("1 ms") else 0)

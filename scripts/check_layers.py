@@ -1,7 +1,7 @@
 """Check that imports go down only: between crates by the table below, and without cycles of files in a crate.
 
 An import is a `use` line, or a path that begins with `crate`, `self` or `super`. A re-export (`pub use`) is no import:
-whoever imports the name through it imports the file that defines the name. Tests and models are left out.
+an import of the name through it counts as an import of the file that defines the name. Tests and models are left out.
 
 `python scripts/check_layers.py --show` lists every cycle with the imports that make it.
 """

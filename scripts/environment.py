@@ -216,7 +216,7 @@ def run(command: list[str], **environment: str | None) -> None:
 
 
 def reason_of(pip_output: str) -> str:
-    """Return the one line of pip's complaint that says most."""
+    """Return the most informative line of pip's complaint."""
     lines = [line.strip() for line in pip_output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith(("error:", "fatal error"))]
     return (errors or lines or ["pip gave no reason"])[0][:200]

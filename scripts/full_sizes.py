@@ -3,8 +3,8 @@
 `bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
 `summary.md` beside them is written again from all of them after each step. A step that fails ends the run.
 With `--continue` a step continues after the commands that passed in its last run, with its seed and in its folder: long
-steps can be done in parts. Nothing is timed here, so another machine may continue; the file has
-each command's processor.
+steps can be done in parts. Nothing is timed here, so another machine may continue; the
+file has the processor of each command.
 """
 
 import argparse
@@ -175,7 +175,7 @@ def rotation(seed: int) -> Iterator[Command]:
 def service(seed: int) -> Iterator[Command]:
     """Kills of the service under clients, of the writer of its SQLite store, and of PostgreSQL."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
-    # Minutes of their own, and a pace that nothing beside them may slow down.
+    # They take minutes, and no other test may slow down their pace.
     alone = "tests/service/test_store_away.py"
     yield pytest(interpreters.running(), "service", "tests/service", f"--ignore={alone}", "--timeout=3600", **full)
     yield pytest(interpreters.running(), "away", alone, "--timeout=3600", LOGSPOOL_TEST_WORKERS="0", **full)
@@ -185,7 +185,7 @@ def service(seed: int) -> Iterator[Command]:
 
 
 def fuzz(seed: int) -> Iterator[Command]:
-    """Each decoder of the service with what no program sends."""
+    """Each decoder of the service with input that no program sends."""
     targets = FUZZ_TARGET.findall((ROOT / "fuzz" / "Cargo.toml").read_text())
     for target in targets:
         variables = {"PYTHON": sys.executable, "LOGSPOOL_SEED": str(seed)}

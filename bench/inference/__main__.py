@@ -1,4 +1,4 @@
-"""What logging costs an inference server: FastAPI and uvicorn with two small models on the CPU.
+"""The cost of logging for an inference server: FastAPI and uvicorn with two small models on the CPU.
 
 Each logger is measured in a server of its own, between slices without logging, in a closed and in an open loop; see
 docs/explain/inference-benchmark.md.

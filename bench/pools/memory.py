@@ -19,7 +19,7 @@ from pools.part import STOCK, Part, Sizes, same
 from pools.peer import fastthreadpool, taken
 from rounds import Column, Round
 
-#: What each job is given: a small number, of which there is one object for all.
+#: The argument of each job: a small number, of which there is one object for all.
 NUMBER = 7
 
 

@@ -68,7 +68,7 @@ def _busy(pool: Any) -> None:
 
 
 def _open(name: str) -> Callable[[], Callable[..., object]]:
-    """Prepare a contender, with the workers that it has anyway; return what gives its way to add a timer."""
+    """Prepare a contender, with the workers that it has anyway; return a function that opens it for timers."""
     if name == "heap and Condition":
         return lambda: HeapThread().add
     if name == "threading.Timer":

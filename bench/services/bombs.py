@@ -1,4 +1,4 @@
-"""Measure what input that grows when it is decoded costs: memory, and the time of an honest sender's acks."""
+"""Measure the cost of input that grows when decoded: memory, and the time of an honest sender's acks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _probe(service: Service, name: str) -> Sender:
 
 
 def _beside(service: Service, count: int, name: str) -> tuple[dict[str, float], list[float]]:
-    """Return what became of the bombs, and how long acks took meanwhile."""
+    """Return the outcome of the bombs, and how long acks took meanwhile."""
     bombers = Sender([sys.executable, str(HERE / "bomber.py"), str(service.ports["tcp"]), str(count), name])
     probe = _probe(service, "beside")
     try:

@@ -174,7 +174,7 @@ class Hostile:
         self.thread.start()
 
     def figures(self) -> dict[str, float]:
-        """Return what became of them."""
+        """Return their counts."""
         if self.failure:
             raise Wrong(f"hostile readers: {self.failure}")
         figures = {"clients": self.clients, "answered": self.answered, "refused": self.refused}

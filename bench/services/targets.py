@@ -137,7 +137,7 @@ def _judge_datagrams(results: Results) -> Verdict:
 
 
 def _judge_records(results: Results) -> Verdict:
-    """Whoever loses or doubles a record has done other work: the others' too, as a ratio to them means nothing."""
+    """A contender that loses or doubles a record did other work: this holds for all, as ratios to it mean nothing."""
     wrong, rounds = [], 0
     for row, parts in results.cells.items():
         for part, found in parts.items():

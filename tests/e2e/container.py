@@ -1,4 +1,4 @@
-"""A container as far as a kill of it needs one: a pid namespace, whose first process takes all others with it.
+"""A container for tests that kill it: a pid namespace, which ends when its first process ends.
 
 Or a control group of its own, which can be killed as a whole.
 """

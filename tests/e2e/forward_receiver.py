@@ -25,8 +25,8 @@ class ForwardReceiver:
     """Counts the numbers of the records that it stores.
 
     Without `shared_key` it takes chunks at once. `cut_every` cuts the connection of each n-th chunk after it was stored
-    and before its ack. `ack_delay` is the time in seconds before an ack. Whatever no chunk of the specification has is
-    kept in `mistakes`.
+    and before its ack. `ack_delay` is the time in seconds before an ack. `mistakes` keeps everything that the
+    specification does not allow in a chunk.
     """
 
     def __init__(self, context=None, shared_key=None, cut_every=0, ack_delay=0.0, tag="logspool"):

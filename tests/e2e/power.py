@@ -41,11 +41,11 @@ class Disk:
         _run("mount", "-o", "loop", self._image, self.mount)
 
     def cut(self) -> None:
-        """Let nothing reach the disk any more that was not there already."""
+        """Cut the power: no write reaches the disk any more."""
         self._ask(_SHUTDOWN, _NO_LOG_FLUSH)
 
     def freeze(self) -> None:
-        """Let everybody who writes to it wait, as while a snapshot is taken."""
+        """Let all writers wait, as during a snapshot."""
         self._ask(_FREEZE, 0)
 
     def thaw(self) -> None:

@@ -1,4 +1,4 @@
-"""Folders that are full, small, read-only or gone, in the middle of a run: accounted, said, and back to normal."""
+"""Folders are full, small, read-only or gone during a run: records are counted, and logging reports it and recovers."""
 
 import contextlib
 import errno
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.real
 
 RECORDS = 20_000 if fixtures.faults_full() else 4000
 MODES = ["process", "memory", "interval", "checkpoint", "sync"]
-#: Those in which a call waits for its record while there is trouble; the others see the same as `process`, so that
-#: less shows it.
+#: Modes in which a call waits for its record while there is trouble. The other modes see the same as `process`, so
+#: fewer tests are enough for them.
 WAITING = {"checkpoint", "sync"}
-#: What `checkpoint_every` is without a word.
+#: The default of `checkpoint_every`.
 EVERY = 50
-#: What such a call waits at most here.
+#: The longest wait of such a call here.
 TIMEOUT_SECONDS = 0.02
-#: Within which a sink is back after its trouble is repaired.
+#: The time within which a sink works again after its trouble is repaired.
 BACK_SECONDS = 5.0
 SECONDS = 120
 #: How long a disk stays full: longer than any pause between two tries to write may be.

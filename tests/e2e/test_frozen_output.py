@@ -24,7 +24,7 @@ RECORDS = 200_000 * FROZEN_SECONDS
 # The budget of this test: 120 bytes a record are below `overflow_bytes` (256 MiB or a quarter of the free tmpfs), so
 # that no record may be refused.
 BUDGET_BYTES = 120 * RECORDS
-# Chosen: kept on the heap the records above would show at once.
+# Chosen: records kept on the heap would exceed it at once.
 HEAP_BYTES = 16 * 1024 * 1024
 
 PROGRAM = """\

@@ -16,8 +16,8 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 SECONDS = {"memory": 1, "process": 5, "interval": 1, "checkpoint": 1, "sync": 1}
 if fixtures.faults_full():
     SECONDS = dict.fromkeys(SECONDS, 60)
-#: Seconds between signals. In a handler that waits for a disk the next one would nest for ever, with any logging: there
-#: each signal asks for the next.
+#: Seconds between signals. In a handler that waits for a disk the next signal would nest for ever, with any logging:
+#: there each signal asks for the next.
 PERIOD_OF = {"sync": 0.0}
 
 #: The text after the number in the line that reports the refused records.

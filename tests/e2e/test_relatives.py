@@ -1,4 +1,4 @@
-"""Dead relatives: a process that lives delivers what killed processes of its user left, for any file."""
+"""Dead relatives: a living process delivers the records of killed processes of its user, for any file."""
 
 import json
 import os

@@ -95,7 +95,7 @@ class Server:
 
 
 class Http:
-    """What servers with an HTTP interface have in common."""
+    """The common parts of servers with an HTTP interface."""
 
     def ask(self, path, **query):
         """Return the body of the answer to a query."""

@@ -82,7 +82,7 @@ class Client:
 
     @property
     def accepted(self) -> int:
-        """How many records it has said were accepted; a line that a kill cut does not count."""
+        """Return how many records it reported as accepted; a line that a kill cut does not count."""
         return sum(line.endswith(b"\n") for line in list(self.told))
 
     def wait_accepted(self, count: int) -> None:
@@ -142,7 +142,7 @@ def with_a_spool(folder: Path):
 
 
 def wait_until(what: str, is_so) -> None:
-    """Wait until that is so."""
+    """Wait until `is_so()` is true."""
     until = time.monotonic() + DEADLINE
     while not is_so():
         assert time.monotonic() < until, what
@@ -150,7 +150,7 @@ def wait_until(what: str, is_so) -> None:
 
 
 def run(program: str, *arguments: object, queue_dir: Path) -> None:
-    """Run a program to its end, which must be a good one."""
+    """Run a program; it has to succeed."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     env = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
     done = subprocess.run(command, env=env, timeout=2 * DEADLINE, capture_output=True, text=True)
@@ -158,7 +158,7 @@ def run(program: str, *arguments: object, queue_dir: Path) -> None:
 
 
 def numbers(messages: "list[str]") -> "dict[str, list[int]]":
-    """Return the numbers that are stored of each client, in the order of the store."""
+    """Return the stored numbers of each client, in the order of the store."""
     found = collections.defaultdict(list)
     for message in messages:
         name, number = message.split()

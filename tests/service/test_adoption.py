@@ -1,4 +1,4 @@
-"""`logspool serve --adopt`: what killed programs left is delivered once, without another start of theirs."""
+"""`logspool serve --adopt`: records of killed programs are delivered once, without another start of the programs."""
 
 import json
 import os

@@ -91,7 +91,7 @@ def test_records_that_no_store_took_in_time_are_told(start_service, sender):
 
 
 def test_a_service_whose_messages_nobody_reads_goes_on(start_service, monkeypatch):
-    # Of the warnings that a peer can cause most are left out, but not of the words for a developer.
+    # Most warnings that a peer can cause are left out; debug messages are not.
     monkeypatch.setenv("LOGSPOOL_LOG", "debug")
     service = start_service()
     service.heard.clear()

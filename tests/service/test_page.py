@@ -203,8 +203,8 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["200 records arrived faster than this page can show them. Search to see them."] == page.texts(".note")
 
 
-# Puts a gate before the page's requests: one whose path is in `shut` waits until it is removed. `cut()` breaks the
-# live connection, and `tails` counts the live connections that were made.
+# Puts a gate before the page's requests: a request whose path is in `shut` waits until the path is removed. `cut()`
+# breaks the live connection, and `tails` counts the live connections that were made.
 GATES = """
 window.shut = new Set();
 window.tails = 0;

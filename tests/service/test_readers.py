@@ -1,4 +1,4 @@
-"""Queries and live tails are bounded, share what there is, and end with their clients: senders do not notice them."""
+"""Queries and live tails are bounded, shared fairly, and end with their clients: senders do not notice them."""
 
 import contextlib
 import json
@@ -20,8 +20,8 @@ DEADLINE = 60.0
 
 LISTEN = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
-#: An expression that takes far longer than a test waits: beyond ASCII the word boundary keeps its matcher from its fast
-#: ways.
+#: An expression that takes far longer than a test waits: with the word boundary, the matcher cannot use its fast
+#: algorithms for text beyond ASCII.
 SLOW = " or ".join(f'message~"(\\w\\b.?)+{number}x"' for number in range(16))
 
 

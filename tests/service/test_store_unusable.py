@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 DEADLINE = 30.0
-#: Whom a query runs as that may not write to the folder; only root can run it so.
+#: The user of a query that may not write to the folder; only root can start such a query.
 NOBODY = 65534
 
 
@@ -99,7 +99,7 @@ def test_transactions_that_a_damaged_log_has_lost_are_told(start_service):
     log = path.with_name(path.name + "-wal")
     service.stop(signal.SIGKILL)
     scribble(log, log.stat().st_size // 2)
-    # A log that was just written to is not looked at.
+    # A log that was just written to is not checked.
     os.utime(log, (1, 1))
     done = service.command("query", "--store", f"sqlite:{path.parent}")
     assert 0 == done.returncode and f"warning: {log}" in done.stderr and "acknowledged are lost" in done.stderr
@@ -167,7 +167,7 @@ def test_a_store_is_asked_where_nothing_can_be_written(start_service, logspool_b
     service = start_service()
     post(service, "a", "b")
     service.stop(signal.SIGTERM if end == "stopped" else signal.SIGKILL)
-    # Where anybody may look into it, and nothing but the store's own rights counts.
+    # In a folder that every user may read, so that only the rights of the store count.
     parent = Path(subprocess.check_output(["mktemp", "-d", "/tmp/logspool-XXXXXX"], text=True).strip())
     try:
         parent.chmod(0o755)

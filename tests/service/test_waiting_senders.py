@@ -108,7 +108,7 @@ def test_a_body_waits_for_room_for_some_seconds_only(start_service):
 
 def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # A database that takes connections and never says a word: nothing is acked.
+        # A database that takes connections and never answers: nothing is acked.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         limits = LIMITS.replace("frame_seconds = 1", "shutdown_seconds = 0")
         service = start_service(config=f'store = ["{store}"]\n{limits}')
