@@ -138,7 +138,7 @@ def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(s
     rows = service.query("not logger=logspool.undecoded")
     assert ["a\ttab", "caf\ufffd", "mark", "number"] == sorted(row["message"] for row in rows)
     assert ["nan"] == [row["fields"]["a"] for row in rows if row["message"] == "number"]
-    # A double of OTLP has this value as text. What cannot be mended is refused, with the place in what was sent.
+    # A double of OTLP has this value as text. A body that cannot be mended is refused, with the place in the body.
     status, _, body = export(service, b'{"resourceLogs":[NaN,{]}', JSON)
     assert 400 == status and "column 18" in json.loads(body)["message"]
 
