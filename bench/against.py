@@ -1,4 +1,4 @@
-"""Compare the benchmarks of this checkout with those of another commit, in turns on one machine.
+"""Compare the benchmarks of this checkout with the benchmarks of another commit, in turns on one machine.
 
 `python bench/against.py COMMIT` measures the rows of `bench`, `bench-pool` and `bench-service` that run logspool:
 one round of the commit, one round of this checkout, and so on, the first one alternating.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import logspool
 
-#: What the middlewares for web applications bind.
+#: The fields that middlewares for web applications bind.
 REQUEST = {
     "request_id": "0af7651916cd43dd8448eb211c80319c",
     "method": "GET",

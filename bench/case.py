@@ -1,4 +1,4 @@
-"""What a case of the comparison is: how to open a logger, the one call that is measured, how its lines look."""
+"""A case of the comparison: how to open a logger, the one call that is measured, how its lines look."""
 
 import re
 import time

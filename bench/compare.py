@@ -33,12 +33,12 @@ RECORDS = {THROUGHPUT: 100_000, LATENCY: 50_000, PACED: 5_000, THREADS: 100_000,
 SLOW_RECORDS = {**RECORDS, THROUGHPUT: 20_000, LATENCY: 10_000, THREADS: 20_000}
 QUICK_RECORDS = {THROUGHPUT: 2_000, LATENCY: 2_000, PACED: 250, THREADS: 2_000, BURST: 5_000, DISABLED: 5_000}
 
-# Compared with each other, and over in 25 to 60 ms each: cells that are measured so often in a round, in turns.
-# Chosen: with five rounds 25 pairs, whose median moves by some hundredths; five pairs were off by a tenth and more.
+# Compared with each other, and over in 25 to 60 ms each: a round measures these cells REPEATS times, in turns. Chosen:
+# with five rounds 25 pairs, whose median moves by some hundredths; five pairs were off by a tenth and more.
 REPEATED = {("logspool", THROUGHPUT), ("logspool-json", THROUGHPUT), ("logspool", THREADS)}
 REPEATS = 5
 
-# Chosen: ten times what the slowest cell needs.
+# Chosen: ten times the time that the slowest cell needs.
 CELL_SECONDS = 60.0
 
 

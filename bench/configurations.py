@@ -1,9 +1,9 @@
-"""What logspool gives programs that configure logging in many ways: each row stock, and with `logspool.install()`.
+"""The gain of programs that configure logging in many ways: each row stock, and with `logspool.install()`.
 
 `python bench/configurations.py [--records N] [--turns N] [--rows NAMES] [--quick] [--out FOLDER]`, with logspool
-importable. Every measurement is a process of its own with one thread; stock and logspool take turns, and the one that
-begins changes with the turn. The lines of both files are counted, and their bytes compared without times and numbers of
-processes and threads.
+importable. Every measurement is a process of its own with one thread. Stock and logspool take turns, and the side
+that begins changes with the turn. The lines of both files are counted, and their bytes compared without times and
+numbers of processes and threads.
 
 The exit code is 1 where a line is missing or differs, or a stated ratio is missed; `--quick` judges the lines alone.
 """

@@ -1,4 +1,4 @@
-"""What durability costs, in ratios inside one run: end to end, with several threads, for the caller, and in recovery.
+"""The cost of durability, in ratios inside one run: end to end, with several threads, for the caller, and in recovery.
 
 `python bench/durability.py [--folder PATH] [--rounds N]`, with logspool importable. Every measurement is a program of
 its own; the rounds of all of them take turns, and each counts the lines of its file. The folder decides about the
@@ -20,8 +20,8 @@ from pathlib import Path
 import machine
 import recovery
 
-#: Name -> durability, threads, records of each thread, what is timed. "raw" is what the disk allows: so many lines in
-#: one write and one fdatasync, without any logging.
+#: Name -> durability, threads, records of each thread, what is timed. "raw" shows the limit of the disk: the same
+#: number of lines in one write and one fdatasync, without any logging.
 CASES = {
     "raw, 50 lines": ("raw", 50, 10_000, "whole"),
     "raw, 1 line": ("raw", 1, 500, "whole"),
@@ -39,9 +39,9 @@ BURSTS = 200
 
 RECOVERY, COPY = "recovery", "cp and a sync"
 
-#: What is to be reached: at least so much, or for times at most. Beside each its yardstick; what has no bound is shown
-#: because it explains the others. `checkpoint` waits for a sync every 50 records: what the disk allows bounds it, which
-#: on most disks is a small part of what `process` does.
+#: The targets: a least ratio, or for times a greatest. Each has its yardstick; rows without a bound are shown because
+#: they explain the others. `checkpoint` waits for a sync every 50 records: the disk bounds it, on most disks to a small
+#: part of the rate of `process`.
 TARGETS = (
     ("checkpoint 50", "raw, 50 lines", 0.5),
     ("checkpoint 50", "process", None),
@@ -52,7 +52,7 @@ TARGETS = (
     (RECOVERY, COPY, 2.0),
 )
 
-#: Those of which less is better.
+#: Figures of which less is better.
 TIMES = {name for name, case in CASES.items() if case[3] == "calls"} | {RECOVERY, COPY}
 
 RECOVERED_RECORDS = 1_000_000
@@ -92,7 +92,7 @@ def measure(durability: str, threads: int, records: int, timed: str, path: str) 
             bursts.append((time.perf_counter_ns() - begin) / records)
             logspool.flush()
         logspool.uninstall()
-        # The least disturbed ones: the collector shares two cores with whatever else runs.
+        # The least disturbed bursts: the collector shares two cores with all other programs.
         return statistics.median(sorted(bursts)[: BURSTS // 4])
 
     def work() -> None:

@@ -33,7 +33,7 @@ P99_SECONDS = 0.001
 
 
 def fail(frames: int) -> None:
-    """Raise after so many frames."""
+    """Raise in the innermost of `frames` frames."""
     if frames > 1:
         return fail(frames - 1)
     raise LookupError("no such user")
@@ -49,7 +49,7 @@ class Storm(threading.Thread):
         self.count = 0
 
     def run(self) -> None:
-        """Raise ten at a time until told to end."""
+        """Raise ten at a time until `ending` is set."""
         due = time.perf_counter()
         while not self.ending:
             for _ in range(EACH):

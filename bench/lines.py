@@ -1,4 +1,4 @@
-"""What a log file holds at the end: lines found, lost, doubled, out of order, and whether they name the true caller."""
+"""The contents of a log file at the end: lines found, lost, doubled, out of order; do they name the true caller?"""
 
 import re
 from collections.abc import Mapping

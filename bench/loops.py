@@ -1,6 +1,6 @@
 """The loops around the measured call, written out as a real module so that each call has a file and a line.
 
-The call of a case is pasted into the loops, so that nobody pays for a wrapper and every logger finds a true caller.
+The call of a case is pasted into the loops: no logger pays for a wrapper, and every logger finds a true caller.
 """
 
 import importlib.util
@@ -71,7 +71,7 @@ def paced_empty(log, name, groups, group, pause, samples):
 
 
 def load(call: str, folder: Path) -> tuple[ModuleType, set[int]]:
-    """Write the loops for a call into a folder, import them, and return them with the lines the call stands on."""
+    """Write the loops for a call into a folder, import them, and return them with the line numbers of the call."""
     source = _SOURCE.replace("CALL", call).replace("EMPTY", _EMPTY)
     path = folder / "measured_program.py"
     path.write_text(source)

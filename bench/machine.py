@@ -1,4 +1,4 @@
-"""What a run says about where and on what it ran."""
+"""The facts about a run: its machine, its Python and its commit."""
 
 import os
 import platform
@@ -46,7 +46,7 @@ def _commit() -> str:
     done = subprocess.run([*git, "describe", "--always", "--abbrev=10"], capture_output=True, text=True)
     if done.returncode:
         return "unknown"
-    # What the benchmarks write themselves, records and pages, changes nothing that they measure.
+    # The benchmarks' own output, records and pages, changes no measurement.
     measured = [".", ":(exclude)bench/runs", ":(exclude)*.md"]
     changed = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", *measured]).returncode
     return done.stdout.strip() + ("-dirty" if changed else "")

@@ -86,7 +86,7 @@ def group(name: str, rows: dict[str, list[str]], lines: int, file: Path, turns: 
 
 
 def stalled(program: Path, folder: Path) -> dict[str, float]:
-    """Run the program with a pipe that nobody reads at first; count the lines that come out of the pipe."""
+    """Run the program with a pipe that is not read at first; count the lines that come out of the pipe."""
     pipe = folder / "pipe"
     os.mkfifo(pipe)
     # Opened for both directions, the pipe has a reader at once.
@@ -110,7 +110,7 @@ def stalled(program: Path, folder: Path) -> dict[str, float]:
 
 
 def longest_stalled_call(program: Path, folder: Path, turns: int) -> float:
-    """Return the milliseconds of the longest call above those of an empty one, in the best run of a stalled pipe."""
+    """Return the milliseconds by which the longest call exceeds an empty call, in the best run of a stalled pipe."""
     terminal.step(f"stalled pipe: {STALLED_LINES} lines at 200,000 a second, read after {STALLED_SECONDS} s")
     longest = []
     for _ in range(turns):

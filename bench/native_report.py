@@ -1,4 +1,4 @@
-"""What a run of `bench/native.py` has to show, and how it is shown and kept."""
+"""The targets of a run of `bench/native.py`, and how the run is shown and kept."""
 
 import json
 from dataclasses import asdict
@@ -33,9 +33,9 @@ CPU_BOUNDS = (
 )
 #: Most memory of a row, in MB: group, row, bound.
 MEMORY_BOUNDS = (("burst, 1 thread", "logspool", 16.0), ("burst, 4 threads", "logspool", 16.0))
-#: Most nanoseconds of a paced call above those of the empty loop.
+#: Most nanoseconds by which a paced call may exceed a call of the empty loop.
 CALL_NS = {"p50": 20, "p99": 100, "p99.9": 500}
-#: Most milliseconds of a call above those of an empty call, in the best run of a stalled pipe.
+#: Most milliseconds by which a call may exceed an empty call, in the best run of a stalled pipe.
 STALLED_CALL_MS = 1.0
 
 #: Columns of a row: title, figure, and how it is written.
@@ -49,7 +49,7 @@ _COLUMNS = (
 
 
 def judge(groups: Groups, stalled_ms: float, inversions: int) -> list[Verdict]:
-    """Compare the figures of a run with the bounds. `stalled_ms` is the longest call above that of an empty one."""
+    """Compare the figures of a run with the bounds. `stalled_ms`: how far the longest call exceeds an empty call."""
     verdicts = []
     for what, figure, bounds in (("wall time", "wall", WALL_BOUNDS), ("processor time", "cpu_ns", CPU_BOUNDS)):
         for group, row, other, bound in bounds:
@@ -81,7 +81,7 @@ def table(title: str, rows: dict[str, dict[str, float]]) -> Table:
 
 
 def keep(folder: Path, facts: dict[str, Any], groups: Groups, verdicts: list[Verdict]) -> None:
-    """Write a run into its folder: all medians and what became of the targets as JSON, and a summary."""
+    """Write a run into its folder: all medians and the results of the targets as JSON, and a summary."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {"facts": facts, "groups": groups, "targets": [asdict(verdict) for verdict in verdicts]}
     (folder / "medians.json").write_text(json.dumps(kept, indent=1) + "\n")

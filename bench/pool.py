@@ -1,8 +1,8 @@
 """Compare the thread pool with the standard library's and fastthreadpool, in one run on one machine.
 
 The contenders of a part run in one process, in turns, each round in another order; a ratio is taken inside a round,
-and the median over the rounds counts. What needs a process of its own (memory, timers) has one for each contender.
-Every sum and every count is checked.
+and the median over the rounds counts. Parts that need a process of their own (memory, timers) have one for each
+contender. Every sum and every count is checked.
 
     python bench/pool.py [--quick] [--rounds N] [--jobs N] [--parts NAME,NAME] [--out FOLDER] [--json FILE]
     python bench/pool.py --again FOLDER

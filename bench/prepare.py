@@ -2,8 +2,8 @@
 
 `python bench/prepare.py --python 3.12 -- bench/compare.py --quick`
 
-Each peer is installed alone; why one could not be is handed to the script and ends in its table. With `--set NAME` the
-peers are those of `bench/NAME/requirements.txt`, in an environment of their own.
+Each peer is installed alone. If a peer could not be installed, the script gets the reason and its table shows it. With
+`--set NAME` the peers are the packages in `bench/NAME/requirements.txt`, in an environment of their own.
 """
 
 import argparse

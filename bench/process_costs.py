@@ -1,4 +1,4 @@
-"""What logspool costs a process that hardly logs: idle CPU and time to import."""
+"""The cost of logspool in a process that hardly logs: idle CPU and time to import."""
 
 import json
 import statistics

@@ -21,7 +21,7 @@ import terminal
 
 STOCK, OWN = "stock", "logspool"
 
-#: The interpreter that the others are compared with, and the goals for a figure: at most so many times as much.
+#: The interpreter that the others are compared with, and for each figure the greatest ratio to it.
 BASE = "3.12"
 GOALS = {"info": 1.15, "exception": 1.3, "start": 1.1}
 #: The interpreters that have goals. Builds without a GIL pay for locks that the others do not have.

@@ -1,9 +1,9 @@
-"""What it costs to reconfigure logging while a program runs: stock logging beside the same program with logspool.
+"""The cost of reconfiguring logging while a program runs: stock logging beside the same program with logspool.
 
 `python bench/reconfiguration.py [--rounds N] [--rows NAMES] [--out FOLDER]`, with logspool importable. Every
-measurement is a process of its own; stock and logspool take turns, row by row, and the one that begins changes with
+measurement is a process of its own; stock and logspool take turns, row by row, and the side that begins changes with
 the round. A figure is the mean time of an operation in one process; the table shows the median over the rounds, and
-the best one. A ratio is the median of the ratios of the rounds. Afterwards the lines of the files are counted.
+the best round. A ratio is the median of the ratios of the rounds. Afterwards the lines of the files are counted.
 
 The exit code is 1 where a goal is missed or a line is not in its file.
 """
@@ -21,10 +21,10 @@ from reconfiguration_rows import ROWS, Row
 
 STOCK, OWN = "stock", "logspool"
 
-#: What one round found: for each row, microseconds of an operation in stock logging and in logspool.
+#: The result of one round: for each row, microseconds of an operation in stock logging and in logspool.
 Round = dict[str, dict[str, float]]
 
-# Chosen: ten times what the slowest row needs.
+# Chosen: ten times the time that the slowest row needs.
 ROW_SECONDS = 60.0
 
 
@@ -69,7 +69,7 @@ def run(names: list[str], rounds: int) -> list[Round]:
 
 
 def judge(row: Row, found: list[Round]) -> tuple[str, bool]:
-    """Return what is promised about a row beside what was measured, and whether it holds."""
+    """Return the promise about a row, its measurement, and whether the promise holds."""
     own = statistics.median(figures[row.name][OWN] for figures in found)
     ratio = statistics.median(figures[row.name][OWN] / figures[row.name][STOCK] for figures in found)
     if row.at_most_us is not None:

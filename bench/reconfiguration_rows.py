@@ -1,4 +1,4 @@
-"""What programs do when they reconfigure logging, one function for each row of `reconfiguration.py`.
+"""The ways in which programs reconfigure logging, one function for each row of `reconfiguration.py`.
 
 A row gets a folder and the number of operations. It returns the seconds that the operations took, the number of
 records logged and the files that must hold them. It works on stock logging; `logspool.install()` is called before.
@@ -18,13 +18,13 @@ from pathlib import Path
 LINE = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s"
 TEXT = "user %s did %d in %.3f ms"
 
-#: Called before a measurement and after it: waits until everything logged so far is in its file.
+#: Called before a measurement and after it: waits until every record logged until then is in its file.
 Settle = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What a row returns."""
+    """The result of a row."""
 
     seconds: float
     records: int
@@ -33,7 +33,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Row:
-    """One operation, how often it is done, and what is promised about it."""
+    """One operation, how often it is done, and the promise about it."""
 
     name: str
     title: str
@@ -138,7 +138,7 @@ def _open_and_close(path_of: Callable[[Path, int], Path]) -> Callable[[Path, int
 
 def _dict_config(folder: Path, count: int, settle: Settle) -> Measured:
     path, errors = folder / "file.log", folder / "errors.log"
-    # Chosen: about what a web service configures; a logger for each of its libraries.
+    # Chosen: about the configuration of a web service; a logger for each of its libraries.
     libraries = [f"library{number}" for number in range(20)]
     config = {
         "version": 1,

@@ -1,7 +1,7 @@
 """How long recovery takes, as a ratio to `cp` and a sync of the same bytes; part of `durability.py`.
 
 A program logs while the folder of its file is away, so that its writer takes nothing, and is killed: all of its records
-lie in shared memory. Then the folder is back, and `logspool.recover()` brings them. Each round counts the lines of the
+are in shared memory. Then the folder is back, and `logspool.recover()` brings them. Each round counts the lines of the
 file, and copies it with `cp` and a sync for the yardstick. The folder decides about the disk.
 """
 
@@ -37,7 +37,7 @@ time.sleep(600)
 
 
 def leave(queue: str, folder: Path, records: int) -> None:
-    """Have a program killed that leaves so many records in a queue folder for a file in `folder`."""
+    """Have a program killed that leaves `records` records in a queue folder for a file in `folder`."""
     environment = {**os.environ, "LOGSPOOL_QUEUE_DIR": queue}
     command = [sys.executable, "-c", PROGRAM, str(folder), str(records)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as program:

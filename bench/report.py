@@ -37,7 +37,7 @@ def print_tables(results: Results) -> None:
 
 
 def print_verdicts(verdicts: list[Verdict]) -> None:
-    """Print each target with what became of it."""
+    """Print each target with its result."""
     print(f"\n{paint('Targets', 'bold')}")
     for verdict in verdicts:
         word = {
@@ -115,7 +115,7 @@ def update_readme(folder: Path, results: Results) -> None:
 
 
 def put_into_readme(mark: str, lines: list[str]) -> None:
-    """Replace what stands between two marks of the README, where it has them."""
+    """Replace the text between two marks of the README, where it has them."""
     path = ROOT / "README.md"
     begin, end = f"<!-- {mark}:begin -->", f"<!-- {mark}:end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)

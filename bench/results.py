@@ -51,14 +51,14 @@ class Results:
     def _common_rounds(
         self, first: tuple[str, str, str], second: tuple[str, str, str]
     ) -> Iterator[tuple[list[float], list[float]]]:
-        """Yield what was measured of two figures in each round that has both."""
+        """Yield the measurements of two figures in each round that has both."""
         figures, others = self._by_round(*first), self._by_round(*second)
         for number, values in figures.items():
             if number in others:
                 yield values, others[number]
 
     def _by_round(self, case: str, mode: str, name: str) -> dict[int, list[float]]:
-        """Return what was measured of one figure in each round; a kept run without numbers had one of each."""
+        """Return the measurements of one figure in each round; a kept run without numbers has one for each round."""
         measured: dict[int, list[float]] = {}
         for position, result in enumerate(self.rounds(case, mode)):
             if name in result:

@@ -1,10 +1,10 @@
-"""What the comparisons of pools and of services share: what a round found, and how it is shown."""
+"""Shared by the comparisons of pools and of services: the results of a round, and how they are shown."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: What one round found: for each row its figures by name, or what went wrong.
+#: The result of one round: for each row its figures by name, or its error.
 Round = dict[str, "dict[str, float] | str"]
 
 

@@ -1,8 +1,8 @@
-"""What does redaction add to the caller's time of one record?
+"""The time that redaction adds to the caller's time of one record.
 
 Processes take turns: one without rules, one with 10 keys and 5 patterns. A batch has to fit into the first ring of a
-lane, 32 KiB: in a longer one calls wait for room, and the writer decides how long. Prints the median over the batches,
-in nanoseconds a call. The lines are counted at the end.
+lane, 32 KiB: in a longer batch calls wait for room, and the writer decides how long. Prints the median over the
+batches, in nanoseconds a call. The lines are counted at the end.
 """
 
 import argparse

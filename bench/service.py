@@ -1,7 +1,7 @@
 """Compare the service with the plainest things that do the same work, in one run on one machine.
 
 Each round runs all contenders of a part one after the other, in another order each time; a ratio is taken inside a
-round, and the median over the rounds counts. Records are counted where they lie: rows by SQL, lines in files.
+round, and the median over the rounds counts. Records are counted at their destination: rows by SQL, lines in files.
 PostgreSQL is a throwaway server that all contenders share, each with an empty database; rsyslog is a process of its own
 on loopback, and left out where it is not there and cannot be installed.
 
@@ -36,7 +36,7 @@ ROUNDS = 5
 
 
 def measure(part: Part, ground: Ground, rounds: int, results: Results) -> None:
-    """Run the rounds of one part; one that fails ends the part, and the others go on."""
+    """Run the rounds of one part; a round that fails ends the part, and the others continue."""
     wanted = min(rounds, part.most_rounds or rounds)
     for number in range(wanted):
         ground.place = f"{part.name}, round {number + 1} of {wanted}"
@@ -92,7 +92,7 @@ def main() -> None:
         raise fail(f"unknown: {', '.join(unknown)} (parts: {', '.join(PARTS)})", 2)
     if options.rounds < 1:
         raise fail("--rounds has to be 1 or more", 2)
-    # Whoever stops it finds no server, load or store left behind.
+    # A stopped run leaves no server, load or store.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     step("building the service, senders and calibrators for release")
     ground = Ground(build(), QUICK if options.quick else Sizes())

@@ -104,7 +104,7 @@ def _disabled(results: Results) -> Table:
 
 
 def _cases(results: Results, mode: str) -> list[Case]:
-    """Return the rows of a table: what was measured, and what should have been but could not."""
+    """Return the rows of a table: measured cases, and chosen cases that could not be measured."""
     cases = (case for case in CASES.values() if mode in case.modes)
     return [case for case in cases if _missing(results, case, mode) != NOT_CHOSEN]
 

@@ -1,4 +1,4 @@
-"""What a run has to show, as data: each line is one promise, judged within the run."""
+"""The targets of a run, as data: each line is one promise, judged within the run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a target; `value` is None where it could not be measured."""
+    """The result of a target; `value` is None where it could not be measured."""
 
     what: str
     bound: str

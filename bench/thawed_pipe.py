@@ -1,7 +1,7 @@
-"""The longest call while nobody reads a pipe and while it is read again, beside the longest empty call of that loop.
+"""The longest call while a pipe is not read and while it is read again, beside the longest empty call of that loop.
 
 Lines of usual length and short ones: a queue is full of records long before it is full of short lines.
-A run tells something only where its empty calls were short: a machine that keeps threads from the processor makes both
+A run is significant only if its empty calls were short: a machine that keeps threads from the processor makes both
 long. So the best of several runs is taken. Alone: `python bench/thawed_pipe.py`.
 """
 

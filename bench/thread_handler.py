@@ -15,7 +15,7 @@ A second table shows what a slow handler takes from a loaded program: turns of a
 interpreter's lock for a moment, as a server does in each system call, and logs two records. The handler is Python code
 that sleeps for a millisecond a record, or does nothing:
 
-    calls alone         NullHandler: what the calls themselves cost
+    calls alone         NullHandler: the cost of the calls themselves
     ThreadHandler       logspool.ThreadHandler around the handler
     QueueListener       QueueHandler and QueueListener around it
 
@@ -61,7 +61,7 @@ def _file_handler(path: Path) -> logging.Handler:
 
 
 def _build(row: str, path: Path) -> tuple[logging.Handler, Callable[[], None]]:
-    """Return the handler of a row and what waits until all its lines are in the file."""
+    """Return the handler of a row and a function that waits until all its lines are in the file."""
     target = _file_handler(path)
     if row == "FileHandler":
         return target, target.close
@@ -74,7 +74,7 @@ def _build(row: str, path: Path) -> tuple[logging.Handler, Callable[[], None]]:
         from backgroundlog.handlers.thread_handler import ThreadHandler as Backgroundlog
 
         handler = Backgroundlog(target, blocking_levels={logging.INFO}, shutdown_timeout=None)
-        # It has no public drain; this is what it registers with atexit.
+        # It has no public drain; it registers this function with atexit.
         return handler, handler._ThreadHandler__close
     records: queue.Queue = queue.Queue(-1)
     listener = logging.handlers.QueueListener(records, target)
@@ -155,7 +155,7 @@ LOADED_ROWS = ("calls alone", "ThreadHandler", "ThreadHandler, 1 ms", "QueueList
 
 
 def _loaded_handler(row: str) -> tuple[logging.Handler, Callable[[], object]]:
-    """Return the handler of a row and what ends it without its queued records."""
+    """Return the handler of a row and a function that ends it without its queued records."""
     if row == "calls alone":
         return logging.NullHandler(), lambda: None
     inner = _Handler(0.001 if row.endswith("1 ms") else 0)

@@ -1,4 +1,4 @@
-"""What does `ThreadHandler` with a slow handler take from a loaded server?
+"""The cost of `ThreadHandler` with a slow handler in a loaded server.
 
 FastAPI under uvicorn with an onnxruntime model, closed loop, two records a request (see `bench/inference`). Rows:
 

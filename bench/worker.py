@@ -85,7 +85,7 @@ def timed_calls(loop: Callable[..., None], empty: Callable[..., None], session: 
     empty(session.log, "t0", *shape, nothing)
     cpu.append(cpu_ns())
     session.finish()
-    # What a thread behind the calls does late is taken for the empty loop's: some milliseconds of a whole run.
+    # Late work of other threads counts for the empty loop: some milliseconds of a whole run.
     net = (cpu[1] - cpu[0]) - (cpu[2] - cpu[1])
     result: dict[str, object] = {"records": count, "total_cpu_net_ns": net / count, "expected": {"t0": count}}
     result.update({f"{name}_ns": value for name, value in percentiles(samples).items()})

@@ -1,7 +1,7 @@
-"""Write what the fuzzer begins with into a folder, one folder in it for each target: `python3 seeds.py FOLDER`.
+"""Write the fuzzer's first inputs into a folder, with a folder for each target: `python3 seeds.py FOLDER`.
 
-Most of it are bytes that other programs have sent, from `crates/logspool-server/tests/corpus`; the rest is made here by
-the handlers of Python.
+Most inputs are bytes that other programs have sent, from `crates/logspool-server/tests/corpus`. Python's handlers make
+the rest here.
 """
 
 import logging
@@ -36,7 +36,7 @@ RECORD = logging.LogRecord("shop", logging.WARNING, "/srv/shop.py", 7, "took %d 
 
 
 def sent_by_python() -> dict[str, list[bytes]]:
-    """Return what the handlers of the standard library send, by target."""
+    """Return the bytes that the handlers of the standard library send, by target."""
     syslog = logging.handlers.SysLogHandler.__new__(logging.handlers.SysLogHandler)
     priority = syslog.encodePriority("user", syslog.mapPriority(RECORD.levelname))
     return {
@@ -47,7 +47,7 @@ def sent_by_python() -> dict[str, list[bytes]]:
 
 
 def recorded(pattern: str) -> list[bytes]:
-    """Return the bytes in the files of the corpus, each in hex behind its name."""
+    """Return the bytes in the files of the corpus; a line has a name, a tab and the bytes in hex."""
     lines = [line for path in sorted(CORPUS.glob(pattern)) for line in path.read_text(encoding="ascii").splitlines()]
     return [bytes.fromhex(line.split("\t")[1]) for line in lines]
 

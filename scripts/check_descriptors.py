@@ -47,7 +47,7 @@ _STATIC = re.compile(r"\bstatic\s+(?:mut\s+)?(\w+)\s*:([^=;]+)[=;]")
 
 
 def _body(code: str, start: int) -> str:
-    """Return the text from the bracket at `start` to the one that closes it."""
+    """Return the text from the bracket at `start` to its closing bracket."""
     depth = 0
     for place in range(start, len(code)):
         if code[place] in "{([":

@@ -1,7 +1,7 @@
 """Check that imports go down only: between crates by the table below, and without cycles of files in a crate.
 
 An import is a `use` line, or a path that begins with `crate`, `self` or `super`. A re-export (`pub use`) is no import:
-whoever imports the name through it imports the file that defines the name. Tests and models are left out.
+an import of the name through it counts as an import of the file that defines the name. Tests and models are left out.
 
 `python scripts/check_layers.py --show` lists every cycle with the imports that make it.
 """
@@ -14,7 +14,7 @@ from functools import cache
 import terminal
 from rust_sources import ROOT, Crate, Module, crates
 
-# Layers, lowest first: what a crate may use of the others.
+# Layers, lowest first: the crates that each crate may use.
 BELOW_THE_CORE = {"logspool_sys", "logspool_record", "logspool_lanes", "logspool_spool", "logspool_pool"}
 MAY_USE = {
     "logspool_sys": set(),
@@ -31,7 +31,7 @@ MAY_USE = {
     "logspool_server": {"logspool", "logspool_decode", *BELOW_THE_CORE},
 }
 
-# The ground layer stands on the operating system alone.
+# The ground layer uses the operating system alone.
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom", "rustix"}}
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
@@ -42,7 +42,7 @@ LARGEST_SHARE = 0.27
 
 
 class Reader:
-    """Resolves paths to the files that define what they name."""
+    """Resolves paths to the files that define the named items."""
 
     def __init__(self, found: dict[str, Crate]) -> None:
         self.crates = found
@@ -92,7 +92,7 @@ class Reader:
         return target, rest[0]
 
     def _module_at(self, module: Module, path: tuple[str, ...]) -> tuple[Module | None, tuple[str, ...]]:
-        """Follow `path` through module files; return the last one and what of the path is left."""
+        """Follow `path` through module files; return the last file and the rest of the path."""
         first, rest = path[0], path[1:]
         if first == "crate":
             here = self.crates[module.crate].root
@@ -208,7 +208,7 @@ def _lines(module: Module) -> int:
 
 
 def main() -> None:
-    """Print what is against the layers; exit with 1 if there is anything."""
+    """Print the violations of the layers; exit with 1 if there is any."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--show", action="store_true", help="list every cycle with the imports that make it")
     show = parser.parse_args().show

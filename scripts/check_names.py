@@ -1,4 +1,4 @@
-"""Refuse a crate in which two types have the same name: a name says what a type is without its file."""
+"""Refuse a crate in which two types have the same name: a name has to identify a type without its file."""
 
 import re
 from collections import defaultdict

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Chosen: a file is split at 600 lines; at twice the number a reader loses the thread, at half files fall apart.
 MAX_LINES = 800
 
-# Its pages are made from what was measured, as long as that is.
+# Its pages are generated from measurements, however long these are.
 MADE = ROOT / "bench" / "runs"
 
 SUFFIXES = {".rs", ".py", ".pyi", ".sh", ".toml", ".md", ".c", ".h", ".hpp"}

@@ -1,4 +1,4 @@
-"""Count what a reader has to believe: unsafe functions of the bindings, and SAFETY comments without a fact.
+"""Count the code to be believed: unsafe functions of the bindings, and SAFETY comments without a fact.
 
 The figures may only become smaller. That every unsafe block has a comment, and every public unsafe function a
 `# Safety` section, is checked by clippy.

@@ -39,22 +39,30 @@ CONSTRUCTIONS = {
     "nobody, somebody": r"\b(?:[Nn]obody|[Ss]omebody)\b",
 }
 
-PLACES = ("crates/", "python/", "docs/", "demo/", "README", "ARCHITECTURE", "CONTRIBUTING", "SECURITY")
-SUFFIXES = (".rs", ".py", ".pyi", ".md")
+# Folders of recorded measurements: programs wrote their pages.
+RECORDED = ("bench/runs/",)
+C_SUFFIXES = (".c", ".h", ".cpp", ".hpp")
+HASH_SUFFIXES = (".py", ".pyi", ".nim", ".sh")
+SUFFIXES = (".rs", ".md", *C_SUFFIXES, *HASH_SUFFIXES)
 
 
 def prose(name: str, text: str) -> str:
-    """Return what a person reads of a file: comments and docstrings, or Markdown without its code."""
+    """Return the text of a file that people read: comments and docstrings, or Markdown without its code."""
     if name.endswith(".md"):
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
-    if name.endswith((".py", ".pyi")):
-        parts = [line.strip().lstrip("#") for line in text.split("\n") if line.strip().startswith("#")]
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                parts.append(ast.get_docstring(node) or "")
+    if name.endswith(HASH_SUFFIXES):
+        parts = [line.strip().lstrip("#") for line in text.split("\n") if re.match(r"\s*#(?!!)", line)]
+        if name.endswith((".py", ".pyi")):
+            for node in ast.walk(ast.parse(text)):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                    parts.append(ast.get_docstring(node) or "")
         return "\n".join(parts)
     lines = (line for line in text.split("\n") if re.match(r"\s*//", line))
-    return "\n".join(re.sub(r"^\s*//[/!]?", "", line) for line in lines)
+    parts = [re.sub(r"^\s*//[/!]?", "", line) for line in lines]
+    if name.endswith(C_SUFFIXES):
+        blocks = re.findall(r"/\*(.*?)\*/", text, flags=re.DOTALL)
+        parts += [re.sub(r"^\s*\*", "", block, flags=re.MULTILINE) for block in blocks]
+    return "\n".join(parts)
 
 
 def main() -> None:
@@ -66,8 +74,12 @@ def main() -> None:
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
         "\n"
     )
-    within = tuple(options.places) or PLACES
-    names = [name for name in listed if name.startswith(within) and name.endswith(SUFFIXES)]
+    within = tuple(options.places) or ("",)
+    names = [
+        name
+        for name in listed
+        if name.startswith(within) and name.endswith(SUFFIXES) and not name.startswith(RECORDED)
+    ]
     words = 0
     counts: collections.Counter[str] = collections.Counter()
     files: collections.Counter[str] = collections.Counter()

@@ -35,7 +35,7 @@ def install(packages: str, purpose: str) -> None:
 def download(package: str, release: str, folder: Path) -> Path | None:
     """Download a package of another release of Debian into a folder and return its path; None: it cannot be fetched.
 
-    Lists and settings of apt lie in the folder too, so the system's own stay as they are. apt checks the signature.
+    Lists and settings of apt are in the folder too, so the system's own stay as they are. apt checks the signature.
     """
     keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if not shutil.which("apt-get") or not keys.exists():

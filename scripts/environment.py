@@ -1,6 +1,6 @@
 """Virtual environments of the project, each made once and brought up to date only where its inputs changed.
 
-`.venv-3.12` holds what the tests need, `.venv-3.12-bench` and `.venv-3.12-demo` what their names say.
+`.venv-3.12` has the packages for the tests, `.venv-3.12-bench` and `.venv-3.12-demo` the packages for these folders.
 The extension is built in release mode, for the matrix with less optimisation. Each version of Python has its own cargo
 target folder.
 Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
@@ -47,7 +47,7 @@ class Environment:
 
     @property
     def folder(self) -> Path:
-        """Return where it lies."""
+        """Return its folder."""
         return ROOT / f".venv-{self.interpreter.tag}{'-' + self.purpose if self.purpose else ''}"
 
     @property
@@ -87,7 +87,7 @@ class Environment:
     ) -> dict[str, str]:
         """Install requirements once, at need one by one; return those that failed, each with the reason.
 
-        With `build_here` what has no wheel is built with what this environment has.
+        With `build_here` a package without a wheel is built with the packages of this environment.
         """
         wanted = list(requirements)
         facts = "\n".join(wanted)
@@ -216,7 +216,7 @@ def run(command: list[str], **environment: str | None) -> None:
 
 
 def reason_of(pip_output: str) -> str:
-    """Return the one line of pip's complaint that says most."""
+    """Return the most informative line of pip's complaint."""
     lines = [line.strip() for line in pip_output.splitlines() if line.strip()]
     errors = [line for line in lines if line.lower().startswith(("error:", "fatal error"))]
     return (errors or lines or ["pip gave no reason"])[0][:200]

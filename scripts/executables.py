@@ -1,4 +1,4 @@
-"""Build programs of the checkout, and say where they lie."""
+"""Build programs of the checkout, and return their paths."""
 
 import json
 import os
@@ -12,10 +12,10 @@ WORKSPACE = ["--workspace", "--exclude", "logspool-python"]
 
 
 def cargo_build(package: str, *options: str) -> list[str]:
-    """Return the command that builds what the options choose of a package.
+    """Return the command that builds the targets of a package that the options choose.
 
-    cargo builds a library anew if another choice of packages asks for other features of it. Where the Rust tests are
-    built anyway, LOGSPOOL_CARGO_SCOPE=workspace makes the choice theirs, which finds all libraries built.
+    cargo builds a library again if another choice of packages asks for other features of it. The Rust tests build the
+    whole workspace: LOGSPOOL_CARGO_SCOPE=workspace makes their choice here, and cargo finds all libraries built.
     """
     is_built = not {"--release", "--profile", "--target"} & set(options)
     is_wide = is_built and os.environ.get("LOGSPOOL_CARGO_SCOPE") == "workspace"

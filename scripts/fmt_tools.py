@@ -1,7 +1,7 @@
-"""See that the tests find the C++ library {fmt}, to which templates of C++ programs are compared.
+"""Check that the tests find the C++ library {fmt}, with which templates of C++ programs are compared.
 
 Where it is missing and the script runs as root on a system with apt, Debian's package libfmt-dev is installed. Without
-the library the test says that it is skipped.
+the library the test is skipped with a note.
 """
 
 import os

@@ -1,9 +1,10 @@
-"""Run the checks in their full sizes and keep what they counted.
+"""Run the checks in their full sizes and keep their counts.
 
 `bench/runs/DATE-MACHINE/checks/STEP.json` holds the commands, seed, commit, exit codes, seconds and counts of a step;
-`summary.md` beside them is made anew from all of them after each step. A step that fails ends the run.
-With `--continue` a step goes on after the commands that passed in its last run, with its seed and in its folder: long
-steps can be done in parts. Nothing is timed here, so that another machine may go on; each command says where it ran.
+`summary.md` beside them is written again from all of them after each step. A step that fails ends the run.
+With `--continue` a step continues after the commands that passed in its last run, with its seed and in its folder: long
+steps can be done in parts. Nothing is timed here, so another machine may continue; the
+file has the processor of each command.
 """
 
 import argparse
@@ -32,14 +33,14 @@ import machine
 SUITE_RUNS = 20
 FORMAT_CASES = 1_000_000
 NATIVE_FORMAT_CASES = 12_000_000
-# Hypothesis remembers all cases of a run; each part begins anew, and a run can go on after any of them.
+# Hypothesis remembers all cases of a run; each part starts without them, and a run can continue after any part.
 PROPERTY_PARTS = 10
 CORE_KILLS = 1_000
 SHARED_FILE_KILLS = 300
 SPOOL_KILLS = 300
 SERVICE_CLIENT_KILLS = 1_000
 CRASH_STATES = 100_000_000
-#: Parts after any of which they can go on.
+#: The parts of the crash states; a run can continue after any part.
 CRASH_PARTS = 20
 FUZZ_ROUNDS = 20_000
 FUZZ_SECONDS = 600
@@ -49,7 +50,7 @@ TRACEBACKS = 20_000
 
 FUZZ_TARGET = re.compile(r'^name = "([a-z_]+)"$', re.MULTILINE)
 
-# What a line of output must hold to be kept as a count.
+# A line of output that matches this is kept as a count.
 COUNTED = re.compile(
     r"(\d[\d,]* (passed|failed|skipped|xfailed|kills|lines|records|rounds|cases|sequences|executions)"
     r"|\d (crash states( of|:)|changed bytes|lengths)"
@@ -59,7 +60,7 @@ COUNTED = re.compile(
 
 @dataclass
 class Command:
-    """One command of a step and, once it ran, what came of it."""
+    """One command of a step and, once it ran, its result."""
 
     words: list[str]
     variables: dict[str, str] = field(default_factory=dict)
@@ -174,7 +175,7 @@ def rotation(seed: int) -> Iterator[Command]:
 def service(seed: int) -> Iterator[Command]:
     """Kills of the service under clients, of the writer of its SQLite store, and of PostgreSQL."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
-    # Minutes of their own, and a pace that nothing beside them may slow down.
+    # They take minutes, and no other test may slow down their pace.
     alone = "tests/service/test_store_away.py"
     yield pytest(interpreters.running(), "service", "tests/service", f"--ignore={alone}", "--timeout=3600", **full)
     yield pytest(interpreters.running(), "away", alone, "--timeout=3600", LOGSPOOL_TEST_WORKERS="0", **full)
@@ -184,7 +185,7 @@ def service(seed: int) -> Iterator[Command]:
 
 
 def fuzz(seed: int) -> Iterator[Command]:
-    """Each decoder of the service with what no program sends."""
+    """Each decoder of the service with input that no program sends."""
     targets = FUZZ_TARGET.findall((ROOT / "fuzz" / "Cargo.toml").read_text())
     for target in targets:
         variables = {"PYTHON": sys.executable, "LOGSPOOL_SEED": str(seed)}
@@ -245,7 +246,7 @@ SIDE_BY_SIDE = ("fuzz",)
 
 
 def run(command: Command, log: Path) -> None:
-    """Run a command with its output on the terminal and in a log; note what came of it."""
+    """Run a command with its output on the terminal and in a log; note its result."""
     began = time.monotonic()
     kept: list[str] = []
     with log.open("a", encoding="utf-8", errors="replace") as file:
@@ -270,7 +271,7 @@ def run(command: Command, log: Path) -> None:
 
 
 def counts_of_report(path: Path) -> list[str]:
-    """Return the counts of a JUnit report in one line, and behind it what its tests have counted."""
+    """Return the counts of a JUnit report in one line, then the counts that its tests reported."""
     if not path.exists():
         return ["no report"]
     root = ElementTree.fromstring(path.read_text())
@@ -303,7 +304,7 @@ def write_summary(folder: Path) -> None:
         failed = sum(command["code"] != 0 for command in commands)
         seconds = sum(command["seconds"] for command in commands)
         commits = ", ".join(dict.fromkeys(command.get("commit", kept["commit"]) for command in commands))
-        # A step that goes on another time says how much of it was done.
+        # A step that will be continued shows how many of its commands are done.
         done = f"{len(commands)} of {kept.get('planned', len(commands))}"
         facts = f"{kept['step']} | {commits} | {kept['seed']} | {done} | {failed} | {seconds:.0f}"
         lines.append(f"| {facts} |")
@@ -328,7 +329,7 @@ def last_run(name: str) -> Path | None:
 
 
 def run_step(name: str, seed: int, folder: Path, facts: dict[str, object], go_on: bool) -> None:
-    """Run the commands of one step and keep what they counted; the script ends where one fails."""
+    """Run the commands of one step and keep their counts; the script ends where a command fails."""
     path = folder / f"{name}.json"
     done: list[Command] = []
     if go_on and (last := last_run(name)):

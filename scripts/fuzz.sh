@@ -1,7 +1,7 @@
 #!/bin/sh
-# Feed the decoders of the service with what no program sends: `scripts/fuzz.sh [SECONDS] [TARGET...]`.
-# Each target runs for so many seconds, 60 if nothing is said; what breaks one is left in fuzz/artifacts.
-# The stable compiler is told to accept the unstable flags; nothing built this way is ever shipped.
+# Feed the decoders of the service with input that no program sends: `scripts/fuzz.sh [SECONDS] [TARGET...]`.
+# Each target runs for SECONDS (60 by default). An input that breaks a target is left in fuzz/artifacts.
+# The stable compiler accepts the unstable flags by RUSTC_BOOTSTRAP; nothing built this way is ever shipped.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ failed=
 for target; do
     log="build/fuzz/$target.log"
     mkdir -p "build/fuzz/corpus/$target" "build/fuzz/seeds/$target"
-    # What is wrong with a long message is wrong with a short one: short ones run more often.
+    # Short messages find the same bugs as long messages, and run more often.
     if cargo fuzz run "$target" "build/fuzz/corpus/$target" "build/fuzz/seeds/$target" -- \
         ${LOGSPOOL_SEED:+"-seed=$LOGSPOOL_SEED"} -max_total_time="$seconds" -max_len=65536 -timeout=10 -rss_limit_mb=1024 -print_final_stats=1 >"$log" 2>&1; then
         echo "$target: $(sed -n 's/^Done \([0-9]*\) runs in.*/\1 executions, nothing found/p' "$log")"

@@ -60,7 +60,7 @@ def sinks() -> str:
 
 
 def install() -> str:
-    """Return the module with `install()`: its signature and its Args are those of the rows."""
+    """Return the module with `install()`: the rows of the table make its signature and its Args."""
     options = _native.install_options()
     text = (ROOT / INSTALL).read_text(encoding="utf-8")
     signature = "".join(f"    {_parameter(option)},\n" for option in options)
@@ -141,7 +141,7 @@ PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: instal
 
 
 def main() -> None:
-    """Write every page, or name those that differ from their table."""
+    """Write every page, or name the pages that differ from their table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a page differs from its table")
     is_check = parser.parse_args().check

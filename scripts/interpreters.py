@@ -50,7 +50,7 @@ class Interpreter:
 
 @functools.cache
 def probe(executable: str) -> Interpreter | None:
-    """Ask a program which Python it is; None where it is none of the supported ones."""
+    """Ask a program which Python it is; None if it is not a supported Python."""
     try:
         answer = subprocess.run([executable, "-I", "-c", _PROBE], capture_output=True, text=True, timeout=30)
         facts = json.loads(answer.stdout)
@@ -96,7 +96,7 @@ def are_asked_for() -> bool:
 
 
 def chosen() -> list[Interpreter]:
-    """Return what the environment variables ask for, or end the script with the reason why not."""
+    """Return the interpreters that the environment variables name, or end the script with the reason why not."""
     words = _words("LOGSPOOL_PYTHONS")
     if are_asked_for():
         result: dict[str, Interpreter] = {}
@@ -137,7 +137,7 @@ def _words(variable: str) -> list[str]:
 def _candidates() -> list[str]:
     """Return programs worth a probe, the preferred ones first."""
     names = [f"python{tag}" for tag in SUPPORTED]
-    # The one that runs the scripts comes first, so that its environment serves the other commands too.
+    # The interpreter of the scripts comes first, so that its environment serves the other commands too.
     candidates = [sys.executable]
     candidates += [path for name in names if (path := shutil.which(name))]
     candidates += [path for name in ("python3", "python") if (path := shutil.which(name))]

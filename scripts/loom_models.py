@@ -1,8 +1,8 @@
-"""Run the loom models, then prove that each of them guards something.
+"""Run the loom models, then prove that each model guards something.
 
-The sources name each ordering that matters, and what else a model guards; the models, run with a name in
-`LOGSPOOL_WEAKEN`, do without it. At least one of them has to fail then; a name under which all stay green fails this
-script.
+The sources name each ordering that matters, and everything else that a model guards. With a name in
+`LOGSPOOL_WEAKEN` the models run without that guard, and at least one model has to fail. If all models pass, this script
+fails.
 """
 
 import argparse
@@ -17,12 +17,12 @@ from pathlib import Path
 import terminal
 from environment import BUILD, ROOT
 
-# The crates with models; those of a crate also guard the orderings of the crates below it.
+# The crates with models; the models of a crate also guard the orderings of the crates below it.
 MODELLED = ("logspool-sys", "logspool-lanes", "logspool-pool", "logspool")
 FAILED = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. FAILED", re.MULTILINE)
 NAME = re.compile(r'\b(?:guarded|full_fence|is_weakened)\(\s*"([^"]+)"')
 
-# Chosen: a weakened model falls within seconds; one that searches for minutes is as good as green.
+# Chosen: a weakened model fails within seconds; a model that searches for minutes counts as passed.
 SECONDS_PER_NAME = 300
 
 

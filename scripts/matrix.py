@@ -1,6 +1,6 @@
 """Build and test the package on the other interpreters at hand; see interpreters.py for which those are.
 
-The one that runs this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
+The interpreter of this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
 The folders of `suite/folders.py` run on each of them, less their tests marked `one_interpreter`. Everywhere else, the
 tests marked `every_interpreter` do.
 """

@@ -43,7 +43,7 @@ Version: {version}
 Cflags: -I${{prefix}}/include
 Libs: ${{prefix}}/lib/liblogspool.a {system}
 """
-#: What a program links: the shared library, or the only one for musl.
+#: Link options of a program: for the shared library, and for the static library, the only library for musl.
 SHARED_LIBRARIES = "-L${prefix}/lib -llogspool -Wl,-rpath,${prefix}/lib"
 STATIC_LIBRARIES = "${prefix}/lib/liblogspool.a"
 
@@ -107,7 +107,7 @@ def rust_libraries(target: str) -> Path:
 
 
 def missing(target: str) -> str | None:
-    """Return what a build for another target lacks here, with its remedy; None: nothing."""
+    """Return the missing requirement of a build for another target, with its remedy; None: nothing is missing."""
     if not rust_libraries(target).is_dir():
         return f"Rust has no standard library for {target}: rustup target add {target}"
     if "musl" in target and shutil.which("musl-gcc") is None:
@@ -116,7 +116,7 @@ def missing(target: str) -> str | None:
 
 
 def add_unwinder(archive: Path, target: str) -> None:
-    """Add the unwinder that Rust has for musl. The one of gcc calls functions of glibc."""
+    """Add the unwinder that Rust has for musl. gcc's unwinder calls functions of glibc."""
     unwinder = rust_libraries(target) / "self-contained/libunwind.a"
     with tempfile.TemporaryDirectory() as name:
         # The script of ar allows few characters in paths.

@@ -1,8 +1,8 @@
-"""See that what the tests of C, C++ and Nim programs need is there.
+"""Check that the tools for the tests of C, C++ and Nim programs are installed.
 
-Where something is missing and the script runs as root on a system with apt, Debian's packages are installed. Otherwise
-the tests that need it say that they are skipped, and this script says which they are. With LOGSPOOL_TOOLS=required, as
-in CI, it fails then.
+Where a tool is missing and the script runs as root on a system with apt, Debian's packages are installed. Otherwise
+the tests that need it are skipped with a note, and this script names them. With LOGSPOOL_TOOLS=required, as in CI, it
+fails then.
 
 Where the system's Nim is older than 2, the package of a newer Debian is unpacked into `build/nim-2`.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 import debian
 import terminal
 
-#: A command or a header that is looked for, its package, and what is tested with it.
+#: A command or a header that is looked for, its package, and the things that are tested with it.
 NEEDED = (
     ("g++", "g++", "C++ programs"),
     ("nim", "nim", "Nim programs"),
@@ -39,7 +39,7 @@ NEWER_DEBIAN = "forky"
 
 
 def has_nim_2() -> bool:
-    """Return whether a Nim 2 is there: the system's, or one that was unpacked before."""
+    """Return whether a Nim 2 is there: the system's, or a Nim 2 that was unpacked before."""
     for command in (NIM_2 / "bin/nim", shutil.which("nim")):
         if command and Path(command).exists():
             done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)

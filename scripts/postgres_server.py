@@ -18,25 +18,25 @@ from typing import Any
 
 FINDER = Path(__file__).with_name("postgres_tools.py")
 
-# Ten times what a slow machine was seen to need.
+# Ten times the time that a slow machine needed.
 DEADLINE = 60.0
 
-# Its answer to this tells that it takes connections (a client's question whether it speaks TLS).
+# Its answer to this shows that it takes connections (a client's question whether it speaks TLS).
 QUESTION = bytes([0, 0, 0, 8, 4, 210, 22, 47])
 
 
 def programs() -> Path | None:
-    """Return the folder of its programs, installed first where that is possible; `None`: there is to be none.
+    """Return the folder of its programs, installed first where that is possible; `None`: no server is wanted.
 
     Raises:
-        subprocess.CalledProcessError: There are none to be had; the finder has said why.
+        subprocess.CalledProcessError: The programs cannot be found or installed; the finder has said why.
     """
     found = subprocess.run([sys.executable, FINDER], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     return Path(found) if found else None
 
 
 def _account() -> dict[str, Any]:
-    """Return whom it runs as: another than root, as whom it refuses to."""
+    """Return the account that it runs as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -54,7 +54,7 @@ def _make_folder() -> Path:
 
 
 def _surroundings(folder: Path) -> dict[str, Any]:
-    """Return where and as whom the programs run."""
+    """Return the folder, environment and account of the programs."""
     return {"cwd": folder, "env": {**os.environ, "HOME": str(folder)}, **_account()}
 
 
@@ -89,7 +89,7 @@ class Server:
         return f"postgres://{self.user}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start it, as often as it takes: while processes of one that was killed live on, it refuses to.
+        """Start it, again and again: it refuses to start while processes of a killed server are alive.
 
         Raises:
             RuntimeError: It does not start.
@@ -116,12 +116,12 @@ class Server:
         return False
 
     def family(self) -> list[int]:
-        """Return the process that was started and those that it has started."""
+        """Return the started process and its children."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         return [self.process.pid, *map(int, children)]
 
     def kill(self) -> None:
-        """Kill all of it at once, as a machine that loses its power would (what is on the disk stays)."""
+        """Kill all of it at once, as at a loss of the machine's power (the data on the disk stays)."""
         for member in self.family():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
@@ -129,7 +129,7 @@ class Server:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Let all of it stand still, as on a machine that hangs: it takes connections, and never answers."""
+        """Stop all of it, as on a machine that hangs: it takes connections, and never answers."""
         members = self.family()
         try:
             for member in members:

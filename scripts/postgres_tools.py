@@ -1,8 +1,8 @@
 """Print the folder with the programs of PostgreSQL that the tests start a throwaway server with.
 
-It is the one that LOGSPOOL_POSTGRES_BIN names, else one on the PATH, else Debian's newest; where there is none and the
-script runs as root on a system with apt, Debian's package is installed first, without a server of its own.
-With LOGSPOOL_WITHOUT_POSTGRES=1 nothing is looked for, and the tests that need a server say that they are skipped.
+It is the folder in LOGSPOOL_POSTGRES_BIN, else a folder on the PATH, else Debian's newest. If there is no such folder
+and the script runs as root on a system with apt, Debian's package is installed first, without a server of its own.
+With LOGSPOOL_WITHOUT_POSTGRES=1 nothing is looked for, and the tests that need a server are skipped with a note.
 """
 
 import os

@@ -1,11 +1,11 @@
 """Build the receivers that tests/receivers sends to: VictoriaLogs, the OpenTelemetry Collector, Loki and a GELF reader.
 
 Go downloads their sources as modules of the versions below and checks them against `go.sum`, or against Go's database
-of checksums. The programs go into build/receivers; a stamp beside each says what it was built from.
+of checksums. The programs go into build/receivers; a stamp beside each names its sources.
 The first build takes some 15 minutes of one processor, 10 of them for Loki.
 
 The collector is made by its own builder from tests/receivers/collector/manifest.yaml. The builder only writes the
-sources: its `go mod tidy` would also download what the tests of each module import, and not all of that can be had.
+sources: its `go mod tidy` would also download the imports of each module's tests, and some cannot be downloaded.
 Loki replaces some modules of its own, which Go ignores in a module that another one requires. So tests/receivers/loki
 is a module with the same replacements.
 """
@@ -82,7 +82,7 @@ def loki() -> Path:
         folder.mkdir(exist_ok=True)
         shutil.copy(sources / "go.mod", folder / "go.mod")
         module = json.loads(_go(["mod", "download", "-json", LOKI], folder))
-        # The checksums of its requirements; Go adds those of its modules that are not replaced here.
+        # The checksums of its requirements; Go adds the checksums of its modules that are not replaced here.
         (folder / "go.sum").write_bytes((Path(module["Dir"]) / "go.sum").read_bytes())
         _go(["build", "-mod=mod", "-o", str(program), f"{LOKI}/cmd/loki"], folder)
 

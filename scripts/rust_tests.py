@@ -48,7 +48,7 @@ class Outcome:
 
 
 def build(words: list[str]) -> list[Run]:
-    """Build all test programs. Return their runs, those of modules first, since they take longest."""
+    """Build all test programs. Return their runs: the modules first, since they take longest."""
     command = ["cargo", "test", "--no-run", "--quiet", "--message-format=json-render-diagnostics", *WORKSPACE]
     built = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     if built.returncode != 0:
@@ -66,7 +66,7 @@ def build(words: list[str]) -> list[Run]:
 
 
 def runs_of_modules(program: Path, folder: Path, words: list[str]) -> list[Run]:
-    """Return a run for each file under `tests`, of the tests whose name has one of the words.
+    """Return a run for each file under `tests`, of the tests with at least one of the words in their names.
 
     A file that the program does not declare ends the script: its tests would never run.
     """

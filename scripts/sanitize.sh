@@ -1,7 +1,7 @@
 #!/bin/sh
 # Run the tests of the core under a sanitizer: `scripts/sanitize.sh address`, `thread` or `miri`. `native` runs programs
 # of C++ and the core in one binary under ThreadSanitizer.
-# The stable compiler is told to accept the unstable flag; nothing built this way is ever shipped.
+# The stable compiler accepts the unstable flag by RUSTC_BOOTSTRAP; nothing built this way is ever shipped.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -85,7 +85,7 @@ threads=$(nproc)
 std=
 case $kind in
 address)
-    # Reports read freed stack frames too; a leak is one of the findings.
+    # Reports also cover reads of freed stack frames; a leak is a finding, too.
     export ASAN_OPTIONS="detect_stack_use_after_return=1:${ASAN_OPTIONS:-}"
     ;;
 thread)

@@ -1,6 +1,6 @@
 """Programs that customise logging: each as it is and with logspool installed.
 
-These are the honest rows: what is customised still runs in the caller, so the gain is smaller.
+These are the honest rows: the customised parts still run in the caller, so the gain is smaller.
 """
 
 import logging

@@ -23,7 +23,7 @@ def installed(make: Callable[[Path], logging.Handler]) -> Callable[[Path], Sessi
 
 
 def refused() -> int:
-    """Return how many records were refused so far, of all levels and for all reasons."""
+    """Return how many records were refused until now, of all levels and for all reasons."""
     import logspool
 
     return sum(sum(level.refused.values()) for level in logspool.stats().levels.values())

@@ -1,4 +1,4 @@
-"""Peers that speak the interface of stock logging, or stand behind it."""
+"""Peers that have the interface of stock logging, or run after it."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What people configure, one file per kind; a new kind is one file and one word in this table."""
+"""Configurations of programs, one file per kind; a new kind is one file and one word in this table."""
 
 from configured import (
     calls,

@@ -1,4 +1,4 @@
-"""What a configuration is: how a program sets up logging, and the one call that is measured."""
+"""A configuration: how a program sets up logging, and the one call that is measured."""
 
 import re
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from configured.configuration import Configuration
 STOCK, OWN = "stock", "logspool"
 VARIANTS = (STOCK, OWN)
 
-# Chosen: ten times what the slowest configuration needs.
+# Chosen: ten times the time that the slowest configuration needs.
 SECONDS = 120.0
 
 # Chosen: more than a QueueListener of stock logging needs for the records of the warm-up, some 50 ms.
@@ -69,7 +69,7 @@ def measure_apart(script: Path, configuration: Configuration, variant: str, reco
     """Measure in a process of its own; return the figures, or what went wrong in words."""
     command = [sys.executable, str(script), "--row", configuration.name, "--variant", variant]
     command += ["--records", str(records), "--folder", str(folder)]
-    # A report of logging on standard error fails the row; a warning of a library is none.
+    # A report of logging on standard error fails the row; a library's warning does not.
     environment = {**compare.variables(), "PYTHONWARNINGS": "ignore"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)

@@ -1,4 +1,4 @@
-"""What a run has to show, as data: ratios that the caller has to reach, and equal lines in all rows."""
+"""The targets of a run, as data: ratios that the caller has to reach, and equal lines in all rows."""
 
 import statistics
 
@@ -90,7 +90,7 @@ def _judge_median(results: Results, names: list[str]) -> list[Verdict]:
 
 
 def judge_lines(results: Results) -> Verdict:
-    """Say whether every measured row has all lines, equal to those of stock logging."""
+    """Judge whether every measured row has all lines, equal to the lines of stock logging."""
     return Verdict("rows that failed", "none", ", ".join(results.failed) or "none", not results.failed)
 
 

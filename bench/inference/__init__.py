@@ -1,1 +1,1 @@
-"""What logging costs an inference server: see `__main__`."""
+"""The cost of logging for an inference server: see `__main__`."""

@@ -1,4 +1,4 @@
-"""What logging costs an inference server: FastAPI and uvicorn with two small models on the CPU.
+"""The cost of logging for an inference server: FastAPI and uvicorn with two small models on the CPU.
 
 Each logger is measured in a server of its own, between slices without logging, in a closed and in an open loop; see
 docs/explain/inference-benchmark.md.
@@ -36,7 +36,7 @@ NEEDED = ("fastapi", "uvicorn", "onnxruntime", "onnx", "numpy")
 
 
 def measure(chosen: plan.Plan, results: Results) -> None:
-    """Measure all cells. One that fails is noted, and the others go on."""
+    """Measure all cells. A cell that fails is noted, and the run continues."""
     cells = list(chosen.all())
     began = time.monotonic()
     for position, (number, mode, workload, kind) in enumerate(cells, 1):
@@ -99,7 +99,7 @@ def main() -> None:
     if options.gpu:
         gpu.main(tiny=options.tiny, out=options.out)
         return
-    # Wrong words are told before missing packages.
+    # Wrong words are reported before missing packages.
     chosen = narrowed(plan.quick() if options.quick else plan.full(), options)
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:

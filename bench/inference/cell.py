@@ -1,7 +1,7 @@
 """Runs one cell: one logger, one workload and one sink, in a new server under load of a new client.
 
-The server alternates between no logging and the logger. Each slice with the logger lies between two slices without, and
-its ratios are to their mean. Between slices a bad sink is healthy again, so that what a logger has queued disturbs no
+The server alternates between no logging and the logger. Each slice with the logger is between two slices without, and
+its ratios are to their mean. Between slices a bad sink is healthy again, so that records in a logger's queue disturb no
 slice without logging.
 """
 
@@ -46,7 +46,7 @@ class Sizes:
 
 @dataclass
 class Slice:
-    """What was measured in one slice."""
+    """The measurements of one slice."""
 
     load: dict[str, Any]
     before: dict[str, Any]
@@ -206,7 +206,7 @@ def _compared(closed: list[Slice], paced: list[Slice]) -> dict[str, Any]:
 
 
 def _accounted(finished: dict[str, Any], received: sinks.Received) -> dict[str, Any]:
-    """Compare what was logged, what the logger counted and what arrived."""
+    """Compare the logged records, the logger's counts and the records that arrived."""
     offered = finished.pop("offered")
     kept = received.records / offered if offered else 1.0
     found: dict[str, Any] = {
@@ -219,8 +219,8 @@ def _accounted(finished: dict[str, Any], received: sinks.Received) -> dict[str, 
         found["counts"] = finished
         gone = sum(finished.get(name, 0) for name in ("dropped", "queued", "uncertain"))
         all_offered = finished["accepted"] + finished["refused"]
-        # What is offered beyond the numbered records is the access log, of which nothing may be missing. Further lines
-        # are summaries of dropped records, which no logger counts as records of the program.
+        # Records beyond the numbered ones are the access log, of which nothing may be missing. Further lines are
+        # summaries of dropped records, which no logger counts as records of the program.
         found["exact"] = (
             "yes"
             if finished["accepted"] == finished["written"] + gone

@@ -5,7 +5,7 @@ all requests of the slice before.
 
 Closed loop: each connection sends its next request when the last one is answered. Open loop: requests are due at a
 fixed rate, and latency counts from the time that a request was due, also where it had to wait for a connection. So a
-server that stands still is charged for all requests that were due meanwhile. A request without an answer at the end of
+server that hangs is charged for all requests that were due meanwhile. A request without an answer at the end of
 a slice counts with the time that it has waited until then.
 """
 

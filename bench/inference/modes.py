@@ -46,14 +46,14 @@ class Mode:
         raise NotImplementedError
 
     def context(self, request: str) -> AbstractContextManager[object]:
-        """Return what is around each request."""
+        """Return the context for each request."""
         return nullcontext()
 
     def switch(self, on: bool) -> None:
-        """Begin or pause what logs by itself, beside `emit`."""
+        """Begin or pause the logging that happens without `emit`."""
 
     def close(self) -> None:
-        """Write what is queued, and let go of the stream."""
+        """Write the queued records, and let go of the stream."""
 
     def counts(self) -> dict[str, int]:
         """Return `accepted`, `written` and so on, of a logger that counts them. Call it after `close`."""
@@ -103,11 +103,11 @@ class Stdlib(Mode):
         return logging.Formatter(LINE)
 
     def wrapped(self, handler: logging.Handler) -> logging.Handler:
-        """Return what the loggers get."""
+        """Return the handler that the loggers get."""
         return handler
 
     def begin(self) -> None:
-        """Do what follows the configuration."""
+        """Do the steps that follow the configuration."""
 
     def close(self) -> None:
         for logger in self.loggers:
@@ -237,7 +237,7 @@ class Thread(Stdlib):
 
 
 class SleepingHandler(logging.Handler):
-    """A handler of Python code that takes a millisecond for a record, as one that posts it to a service nearby."""
+    """A handler of Python code that takes a millisecond for a record, like a post to a service nearby."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ class SlowStream:
         self.stream.write(text)
 
     def flush(self) -> None:
-        """Write what is in the buffer."""
+        """Write the contents of the buffer."""
         self.stream.flush()
 
 

@@ -1,4 +1,4 @@
-"""Which cells a run measures, and what they have to show."""
+"""The cells that a run measures, and the targets that they have to reach."""
 
 from __future__ import annotations
 
@@ -117,5 +117,5 @@ def judge_counts(results: Results) -> list[Verdict]:
 
 
 def sizes_in_words(plan: Plan) -> dict[str, object]:
-    """Return what a run says about its sizes."""
+    """Return the facts about the sizes of a run."""
     return {**dataclasses.asdict(plan.sizes), "rounds": plan.rounds}

@@ -195,7 +195,7 @@ class Service:
         return {"requests": self.requests, "cpu": time.process_time(), "memory": memory, **self.lag.take()}
 
     def do_finish(self) -> dict[str, Any]:
-        """Write what is queued; return how many records were logged, and what the logger counted."""
+        """Write the queued records; return how many records were logged, and the logger's counts."""
         self.mode.close()
         self.stream.close()
         return {"offered": next(self.numbers), **self.mode.counts()}

@@ -93,7 +93,7 @@ def draw(path: Path, results: Results) -> None:
 
 
 def where(results: Results) -> str:
-    """Return what the figures of a run belong to, in a line."""
+    """Return the machine, versions and commit of a run, in a line."""
     facts = results.facts
     return (
         f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, "

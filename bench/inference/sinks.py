@@ -34,7 +34,7 @@ _SEQUENCE = re.compile(rb'seq"?[=:] ?(\d+)')
 
 
 class Sink:
-    """One output of one server. `target` is what the server opens: a path, or the number of a descriptor."""
+    """One output of one server. `target` is the argument that the server opens: a path or a descriptor's number."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -57,7 +57,7 @@ class Sink:
 
     @property
     def target(self) -> str:
-        """What the server opens."""
+        """The path or descriptor that the server opens."""
         return str(self.path) if self.descriptor is None else str(self.descriptor)
 
     def be(self, state: str) -> None:
@@ -72,7 +72,7 @@ class Sink:
             self.descriptor = None
 
     def finish(self) -> Received:
-        """Wait for the reader and count what has arrived."""
+        """Wait for the reader and count the lines that have arrived."""
         if self._reader is not None:
             self._reader.communicate(timeout=60)
         return counted(self.path.read_bytes())

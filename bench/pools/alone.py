@@ -1,4 +1,4 @@
-"""A measurement in a process of its own, where memory and threads are nobody else's."""
+"""A measurement in a process of its own, with no other contender's memory and threads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from rounds import Round
 
-#: Chosen: ten times what the slowest measurement needs on a busy machine.
+#: Chosen: ten times the time that the slowest measurement needs on a busy machine.
 SECONDS = 300.0
 
 
@@ -36,7 +36,7 @@ def ask(module: str, *arguments: object) -> dict[str, Any]:
 
 
 def rounds(module: str, rows: Mapping[str, Sequence[object]]) -> Iterator[Round]:
-    """Yield rounds in which each row is measured alone; one that failed is not tried again."""
+    """Yield rounds in which each row is measured alone; a row that failed is not tried again."""
     failed: dict[str, str] = {}
     while True:
         found: Round = {}
@@ -59,7 +59,7 @@ def answer(measure: Callable[..., dict[str, Any]]) -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory of this process that lies in RAM."""
+    """Return the memory of this process that is in RAM."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 

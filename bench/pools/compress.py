@@ -1,6 +1,6 @@
-"""Does the pool stand in the way of jobs that work without the GIL? Lists of records, pickled and compressed.
+"""Does the pool slow down jobs that work without the GIL? Lists of records, pickled and compressed.
 
-The bar is the least that threads can cost: each of them has its part of the jobs from the beginning.
+The bar is the least cost of threads: each thread has its part of the jobs from the beginning.
 """
 
 from __future__ import annotations

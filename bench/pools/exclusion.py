@@ -1,7 +1,7 @@
 """Does a semaphore of one permit ever let two threads in?
 
-Four threads add one to a number, and give way between reading and writing it: a second thread inside reads the same
-number, and one of both additions is gone. The row without a semaphore shows that this is seen.
+Four threads add one to a number, and give way between reading and writing it. If a second thread is inside, it reads
+the same number, and one addition is lost. The row without a semaphore shows that this is seen.
 Each contender has a process of its own.
 """
 

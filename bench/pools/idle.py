@@ -1,6 +1,6 @@
 """How long until a job starts in a pool with nothing to do, its workers asleep?
 
-The bar is what any wake of a thread costs: one that waits for a `threading.Lock` which the caller releases.
+The bar is the cost of waking a thread that waits for a `threading.Lock`, which the caller releases.
 """
 
 from __future__ import annotations

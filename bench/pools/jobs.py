@@ -1,4 +1,4 @@
-"""What does a job cost that does next to nothing?
+"""The cost of a job that does next to nothing.
 
 `work` is a Python function that returns its argument, and all results are summed.
 """
@@ -16,7 +16,7 @@ from pools.part import STOCK, WORKERS, Part, Row, Sizes, seconds, turns
 from pools.peer import fastthreadpool, taken
 from rounds import Column, Round
 
-#: Of the jobs, where one takes less than a processor's speed takes to change: a short time would be that of a moment.
+#: Factor for the number of cheap jobs: a short measurement would show the processor's speed of one moment.
 CHEAP = 10.0
 
 

@@ -1,4 +1,4 @@
-"""What does a job take that waits for a worker?
+"""The memory of a job that waits for a worker.
 
 Each contender has a process of its own, whose one worker is held while the jobs are given. Futures count: a program
 that gives jobs keeps them; the list that holds them is there before.
@@ -19,7 +19,7 @@ from pools.part import STOCK, Part, Sizes, same
 from pools.peer import fastthreadpool, taken
 from rounds import Column, Round
 
-#: What each job is given: a small number, of which there is one object for all.
+#: The argument of each job: a small number, of which there is one object for all.
 NUMBER = 7
 
 

@@ -1,4 +1,4 @@
-"""What a part of the pool's comparison is: contenders that do the same work in turns, and how their table looks."""
+"""A part of the pool's comparison: contenders that do the same work in turns, and how their table looks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WORKERS = 2
 STOCK = "ThreadPoolExecutor.submit"
 
 
-#: What the names of logspool's own rows begin with.
+#: Prefixes of the names of logspool's own rows.
 OWN = ("Pool", "Results", "Semaphore", "as_completed, native", "as_completed, stdlib's on Pool")
 
 
@@ -26,7 +26,7 @@ class Sizes:
 
     jobs: int = 50_000
     pairs: int = 200_000
-    # Chosen: a round of each contender lasts a quarter of a second; in one of 20 ms all differences are noise.
+    # Chosen: a round of each contender lasts a quarter of a second; in a round of 20 ms all differences are noise.
     compressed: int = 6_000
     single: int = 1_500
     generators: int = 1_000
@@ -69,9 +69,9 @@ class Part:
     #: Yields round after round; closing it ends the contenders' threads.
     rounds: Callable[[Sizes], Iterator[Round]]
     columns: tuple[Column, ...]
-    #: What the first column is compared with, if anything.
+    #: The row that the first column is compared with, if any.
     reference: str | None = None
-    #: Rounds at most, for what takes long and spreads little.
+    #: Rounds at most, for a part that takes long and spreads little.
     most_rounds: int | None = None
     #: Said below the table.
     note: str = ""
@@ -100,7 +100,7 @@ def turns(rows: list[Row]) -> list[Row]:
 
 def seconds(row: Row, count: int, expected: int) -> float:
     """Have a contender do `count` jobs and return how long it took, its sum checked."""
-    # What the one before left to the collector is not this one's.
+    # Garbage of the contender before is not this contender's.
     gc.collect()
     began = time.perf_counter()
     total = row.run(count)

@@ -1,4 +1,4 @@
-"""Without the GIL, what does a second worker add for short jobs in pure Python?"""
+"""The gain of a second worker without the GIL, for short jobs in pure Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a pair of acquire and release cost with a permit free?"""
+"""The cost of a pair of acquire and release with a permit free."""
 
 from __future__ import annotations
 

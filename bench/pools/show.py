@@ -40,7 +40,7 @@ def print_all(results: Results) -> None:
 
 
 def keep(folder: Path, tag: str, results: Results) -> None:
-    """Write raw results and chart of one Python into the folder, and the summary of all that lie there."""
+    """Write raw results and chart of one Python into the folder, and the summary of all results there."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{tag}.json").write_text(json.dumps(results.to_json(), indent=1))
     again(folder)
@@ -58,7 +58,7 @@ def again(folder: Path) -> None:
 
 
 def update_readme(folder: Path) -> None:
-    """Put the picture of a folder into the README: that of the Python for which most peers have wheels."""
+    """Put the picture of a folder into the README: of the Python for which most peers have wheels."""
     tags = _tags(folder)
     tag = "3.12" if "3.12" in tags else tags[0]
     place = folder.relative_to(report.ROOT)
@@ -83,7 +83,7 @@ def draw(path: Path, results: Results) -> None:
 
 
 def where(results: Results) -> str:
-    """Return what the figures of a run belong to, in a line."""
+    """Return the machine, versions and commit of a run, in a line."""
     facts = results.facts
     rounds = max((len(rounds) for cells in results.cells.values() for rounds in cells.values()), default=0)
     gil = "" if facts["gil"] else " without the GIL"

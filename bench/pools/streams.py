@@ -1,4 +1,4 @@
-"""What does a value cost that a generator yields in a worker and the main thread takes?"""
+"""The cost of a value that a generator yields in a worker and the main thread takes."""
 
 from __future__ import annotations
 

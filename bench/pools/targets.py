@@ -1,4 +1,4 @@
-"""What a run of the pool's comparison has to show, as data: each line is one promise, judged within the run."""
+"""The targets of a run of the pool's comparison, as data: each line is one promise, judged within the run."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ COUNTS = [
 
 
 def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; what was not measured comes with its reason."""
+    """Compare a run with all targets; figures that were not measured have their reason."""
     return [*_judge_figures(results), *judge_counts(results)]
 
 
 def judge_counts(results: Results) -> list[Verdict]:
-    """Compare what holds in a run of any length: no time, no memory."""
+    """Compare the figures that hold in a run of any length: no time, no memory."""
     return [*_judge_counts(results), _judge_control(results), _judge_failures(results)]
 
 

@@ -68,7 +68,7 @@ def _busy(pool: Any) -> None:
 
 
 def _open(name: str) -> Callable[[], Callable[..., object]]:
-    """Prepare a contender, with the workers that it has anyway; return what gives its way to add a timer."""
+    """Prepare a contender, with the workers that it has anyway; return a function that opens it for timers."""
     if name == "heap and Condition":
         return lambda: HeapThread().add
     if name == "threading.Timer":
@@ -106,12 +106,12 @@ def _measure_some(name: str, count: int, soonest: float, latest: float) -> dict[
     added = clock() - began
     grown, more = alone.resident_bytes() - memory, alone.threads() - threads
     pending = count - sum(fired)
-    # While timers are due nobody looks: each look keeps the interpreter from them for a moment.
+    # While timers are due the main thread does not look: each look keeps the interpreter from them for a moment.
     time.sleep(max(0.0, max(due) - clock()))
     deadline = clock() + PATIENCE
     while sum(fired) < count and clock() < deadline:
         time.sleep(0.05)
-    # One that fires twice does so by then.
+    # A timer that fires twice does so by then.
     time.sleep(0.2)
     late = [(at - when) * 1e3 for at, when, times in zip(fired_at, due, fired) if times]
     return {
@@ -193,7 +193,7 @@ PART = Part(
     (
         Column("add_us", "us to add one"),
         Column("count", "timers", 0),
-        # Fewer where some were due before the last was added: then threads and memory are those of fewer.
+        # Fewer where some were due before the last was added: then threads and memory are of fewer timers.
         Column("pending", "pending at once", 0),
         Column("threads_more", "threads more", 0),
         Column("memory_mb", "memory MB", 1),

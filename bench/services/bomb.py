@@ -1,6 +1,6 @@
 """Input that is small when it is sent and large when it is decoded, for each stream protocol.
 
-Each bomb is the bytes that one connection sends. Those of Forward ask for an ack.
+Each bomb is the bytes that one connection sends. Bombs for Forward ask for an ack.
 """
 
 from __future__ import annotations

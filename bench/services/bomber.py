@@ -17,7 +17,7 @@ import time
 
 from bomb import BOMBS
 
-#: A connection that is neither answered nor closed for so long after the last change of any is left.
+#: Seconds without a change of any connection, after which the remaining connections are left.
 QUIET_SECONDS = 3.0
 DEADLINE = 120.0
 

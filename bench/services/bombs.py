@@ -1,4 +1,4 @@
-"""Measure what input that grows when it is decoded costs: memory, and the time of an honest sender's acks."""
+"""Measure the cost of input that grows when decoded: memory, and the time of an honest sender's acks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from services.ground import HERE, Ground, Sender
 from services.part import Part, Wrong, wait
 from services.running import Service, serving
 
-#: What the service may take above its idle memory: so many times limits.waiting_bytes.
+#: Most memory of the service above its idle memory, as a multiple of limits.waiting_bytes.
 TIMES_WAITING = 3
-#: limits.waiting_bytes where the configuration does not say.
+#: limits.waiting_bytes of the default configuration.
 WAITING_MB = 128
-#: What the service may have of address space.
+#: The service's limit of address space.
 ADDRESS_SPACE_MB = 1024
 #: How much longer than alone an ack of an honest sender may take.
 TIMES_ALONE = 5
@@ -76,7 +76,7 @@ def _thrown(ground: Ground, name: str) -> dict[str, float]:
 
 
 def _acks(service: Service, seconds: float) -> list[float]:
-    """Return how long acks take while nobody else sends."""
+    """Return how long acks take while no other client sends."""
     probe = _probe(service, "alone")
     try:
         probe.begin()
@@ -92,7 +92,7 @@ def _probe(service: Service, name: str) -> Sender:
 
 
 def _beside(service: Service, count: int, name: str) -> tuple[dict[str, float], list[float]]:
-    """Return what became of the bombs, and how long acks took meanwhile."""
+    """Return the outcome of the bombs, and how long acks took meanwhile."""
     bombers = Sender([sys.executable, str(HERE / "bomber.py"), str(service.ports["tcp"]), str(count), name])
     probe = _probe(service, "beside")
     try:

@@ -21,7 +21,7 @@ INSERT = "INSERT INTO plain (time, level, logger, message, file, line, function,
 
 
 class Server:
-    """Connections, and what has come by them."""
+    """Connections, and the bytes that have come by them."""
 
     def __init__(self, file, connection):
         self.file, self.connection, self.rows = file, connection, []
@@ -51,7 +51,7 @@ class Server:
         self.insert()
 
     def read(self, connection):
-        """Take what has come."""
+        """Take the bytes that have come."""
         piece = connection.recv(65536)
         if not piece:
             self.selector.unregister(connection)

@@ -1,4 +1,4 @@
-"""Records counted where they lie: rows by SQL, lines in files. Every message says its number."""
+"""Counts records at their destination: rows by SQL, lines in files. Every message has its number."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Counted:
     distinct: int
 
     def figures(self, sent: int) -> dict[str, float]:
-        """Return what a row of a table says of it."""
+        """Return the figures for a row of a table."""
         return {"records": sent, "lost": sent - self.distinct, "doubled": self.found - self.distinct}
 
 
@@ -46,13 +46,13 @@ def in_store(store: str, where: str = "true") -> Counted:
 
 
 def in_file(path: Path, marks: tuple[bytes, bytes] = (b"sends record ", b" of a request")) -> Counted:
-    """Count the lines of a file: those with a different number between the marks, after what stands before them."""
+    """Count the lines of a file, and the different pairs of client and number in them; `marks` enclose the number."""
     lines, numbers = 0, set()
     begin, end = marks
     with path.open("rb") as file:
         for line in file:
             lines += 1
-            # The client's name stands before the mark.
+            # The client's name is before the mark.
             at = line.find(begin)
             if at >= 0:
                 numbers.add(line[line.rfind(b" ", 0, at - 1) : line.find(end, at)])

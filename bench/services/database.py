@@ -10,8 +10,8 @@ import postgres_server  # its folder was added by report
 from ports import free_port
 from services import processes
 
-#: As a server that somebody has set up for much writing; a commit waits for the disk. Checkpoints come between the
-#: contenders, so that none of them pays for another.
+#: The settings of a server for much writing; a commit waits for the disk. Checkpoints come between the contenders, so
+#: that no contender pays for another.
 SETTINGS = ["shared_buffers=512MB", "max_wal_size=8GB", "checkpoint_timeout=1h", "fsync=on", "synchronous_commit=on"]
 USER = "bench"
 
@@ -29,7 +29,7 @@ class Postgres(postgres_server.Server):
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        """Make a database and yield its address; it is gone at the end. What came before is on the disk by then."""
+        """Make a database and yield its address; it is gone at the end. Earlier writes are on the disk by then."""
         self.databases += 1
         name = f"bench_{self.databases}"
         self.execute(f"CREATE DATABASE {name}", "CHECKPOINT")

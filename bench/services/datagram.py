@@ -1,4 +1,4 @@
-"""Unchanged `DatagramHandler`s of many processes: what is lost, and is all of it counted?"""
+"""Unchanged `DatagramHandler`s of many processes: how many records are lost, and are all of them counted?"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.ground import Ground
 from services.part import Part, turns
 from services.running import Service, serving
 
-#: Chosen: a datagram is stored within 100 ms; after so long nothing more is on its way.
+#: Chosen: a datagram is stored within 100 ms; after this time no datagram is on its way.
 QUIET_SECONDS = 1.0
 
 

@@ -1,4 +1,4 @@
-"""What the parts run on: programs that were built, a server of PostgreSQL, folders, and a line that says what runs."""
+"""The ground of the parts: built programs, a server of PostgreSQL, folders, and a line that names the running part."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SQLITE, POSTGRES = "SQLite", "PostgreSQL"
 
 
 def build() -> dict[str, Path]:
-    """Build the service, the senders and the calibrators for release; return where they lie."""
+    """Build the service, the senders and the calibrators for release; return their paths."""
     wanted = [
         "--bin",
         "logspool",
@@ -68,12 +68,12 @@ class Ground:
         return str(query(self._server.url("postgres"), "SHOW server_version")[0]).split(" ")[0]
 
     def close(self) -> None:
-        """End what was started."""
+        """End the server, if it was started."""
         if self._server is not None:
             self._server.close()
 
     def say(self, what: str) -> None:
-        """Say what runs now."""
+        """Print the running part and its present work."""
         words = f"{self.place}: {what}" if self.place else what
         if sys.stderr.isatty():
             print(f"\r\x1b[K{words}", end="", file=sys.stderr, flush=True)
@@ -92,9 +92,9 @@ class Ground:
 
     @contextlib.contextmanager
     def folder(self) -> Iterator[Path]:
-        """Yield a folder on disk; what came before is on the disk by then, so that nobody waits for others' writes."""
+        """Yield a folder on disk; earlier writes are on the disk by then, so that no contender waits for them."""
         os.sync()
-        # LOGSPOOL_BENCH_DIR, as in the comparison of loggers: where the files of the run lie.
+        # The files of the run are in LOGSPOOL_BENCH_DIR, as in the comparison of loggers.
         with tempfile.TemporaryDirectory(prefix="logspool-bench-", dir=os.environ.get("LOGSPOOL_BENCH_DIR")) as folder:
             yield Path(folder)
 
@@ -103,7 +103,7 @@ class Ground:
         return self.server.cpu_seconds() if kind == POSTGRES else 0.0
 
     def blast(self, *arguments: object) -> dict[str, float]:
-        """Have the sender without Python make its records and send them; return what it found."""
+        """Have the sender without Python make its records and send them; return its result."""
         with self.blasting(*arguments) as sender:
             sender.begin()
             return sender.result()
@@ -127,10 +127,10 @@ class Ground:
 
 
 class Sender:
-    """A process that makes something, says `ready`, waits for a line and prints what it found as JSON."""
+    """A process that makes something, prints `ready`, waits for a line and prints its result as JSON."""
 
     def __init__(self, command: list[str]):
-        """Start it, without anybody's settings from outside, and wait until it is ready."""
+        """Start it, without settings from outside, and wait until it is ready."""
         self.name = Path(command[0]).name
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("LOGSPOOL", "OTEL_"))}
         self.process = subprocess.Popen(
@@ -147,20 +147,20 @@ class Sender:
         return began
 
     def finish(self) -> dict[str, Any]:
-        """Close its input, which ends one that has no end, and wait for what it found."""
+        """Close its input, which ends a sender that has no end of its own, and wait for its result."""
         assert self.process.stdin
         self.process.stdin.close()
         return self.result()
 
     def result(self) -> dict[str, Any]:
-        """Wait for what it found."""
+        """Wait for its result."""
         found = self._line()
         if self.process.wait(DEADLINE) != 0:
             raise Wrong(f"{self.name} ended with {self.process.returncode}")
         return dict(json.loads(found))
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever its state."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):

@@ -1,4 +1,4 @@
-"""What does the service take in memory: idle, after a load, and when a store stands still under ten times its load?"""
+"""Memory of the service: idle, after a load, and when a store stops under ten times its load."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from services.running import Service, serving
 
 IDLE, AFTER, OVERLOAD = "idle, silent connections", "after a load and silence", "PostgreSQL stopped, senders go on"
 
-#: What the service may take beside the records that wait for the stores (limits.waiting_bytes): itself, connections, a
-#: transaction on its way to the store, and what the allocator keeps.
+#: The service's memory beside the records that wait for the stores (limits.waiting_bytes): itself, connections, a
+#: transaction on its way to the store, and the memory that the allocator keeps.
 BESIDE_MB = 64
 CONNECTIONS = 4
 
@@ -41,7 +41,7 @@ def _idle(ground: Ground) -> Round:
             found: Round = {IDLE: {"mb": service.memory_mb(), "connections": _open(service)}}
             ground.say(AFTER)
             ground.blast("forward", service.tcp, "--records", sizes.records, "--connections", CONNECTIONS)
-            # The silence is what is measured.
+            # The silence is measured.
             time.sleep(sizes.silence_seconds)
             after = {"mb": service.memory_mb(), "connections": _open(service)}
         counts = counting.in_sqlite(folder / "data").figures(sizes.records + sizes.silent)
@@ -49,7 +49,7 @@ def _idle(ground: Ground) -> Round:
 
 
 def _open(service: Service) -> int:
-    """Return its connections, less the one that asks."""
+    """Return its connections, less the asking connection."""
     return int(service.stats()["connections"]) - 1
 
 
@@ -93,7 +93,7 @@ def _overload(ground: Ground) -> dict[str, float]:
         "could": could,
         "overload": could / (records / seconds),
         "waiting_percent": waiting * 100,
-        # While the store stands still and the budget is full nobody may get anything rid.
+        # While the store is stopped and the budget is full, no sender may get rid of a record.
         "taken_when_full": later - accepted,
         "refused": refused,
         **counts,

@@ -1,4 +1,4 @@
-"""What does it cost that each record is stored exactly once?"""
+"""The cost of storing each record exactly once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from services.running import serving
 
 ONCE, ACKS, NOTHING = "ids and acks, exactly once", "acks alone, at least once", "neither, at most once"
 
-#: What the sender calls them.
+#: The sender's names for them.
 PROMISES = {ONCE: "once", ACKS: "acks", NOTHING: "nothing"}
 
 

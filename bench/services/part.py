@@ -1,4 +1,4 @@
-"""What a part of the service's comparison is: contenders that do the same work, one after the other, in each round."""
+"""A part of the service's comparison: contenders that do the same work, one after the other, in each round."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rounds import Column, Round
 if TYPE_CHECKING:
     from services.ground import Ground
 
-#: What the rows of others begin with, behind the words before a colon.
+#: The names of other programs' rows begin with these, after the words before a colon.
 OTHERS = ("raw ", "Python bulk server", "rsyslog", "CPython", "nobody")
 
-#: How long a contender may take. Chosen: ten times what the slowest needs.
+#: Seconds that a contender may take. Chosen: ten times the time that the slowest needs.
 DEADLINE = 300.0
 
 Item = TypeVar("Item")
@@ -26,9 +26,9 @@ Item = TypeVar("Item")
 class Sizes:
     """How much work each part does in a round."""
 
-    #: What the native client and the handlers of the standard library send.
+    #: Records of the native client and of the handlers of the standard library.
     records: int = 500_000
-    #: What senders without Python send: with fewer a round of them is too short to be told from noise.
+    #: Records of senders without Python: with fewer, a round of them is too short to differ from noise.
     many_records: int = 1_000_000
     datagrams: int = 100_000
     clients: tuple[int, ...] = (20, 200)
@@ -87,13 +87,13 @@ class Part:
     #: Does one round.
     measure: Callable[[Ground], Round]
     columns: tuple[Column, ...]
-    #: What each row is compared with by its first column, if anything; None for a row stands for itself.
+    #: The row that each row is compared with by its first column, if any; None for a row without comparison.
     compared_with: Callable[[str], str | None] = lambda row: None
-    #: Rounds at most, for what takes long and spreads little.
+    #: Rounds at most, for a part that takes long and spreads little.
     most_rounds: int | None = None
-    #: What is compared, in words for somebody who sees it for the first time.
+    #: The comparison in words, for a reader who sees it for the first time.
     question: str = ""
-    #: What each contender does: (how the name of its row begins or ends, fields and durability).
+    #: The work of each contender: (how the name of its row begins or ends, fields and durability).
     work: tuple[tuple[str, str], ...] = ()
     #: Why the part cannot be measured here.
     missing: Callable[[], str | None] = lambda: None

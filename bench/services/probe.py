@@ -2,8 +2,8 @@
 
     python probe.py TCP_PORT HTTP_PORT COUNT
 
-Prints `ready`, waits for a line, and prints one JSON object with the milliseconds of each marker: those that were asked
-for by the id of a trace, and then those by a word of the message. COUNT is of both.
+Prints `ready`, waits for a line, and prints one JSON object with the milliseconds of each marker: first the markers
+that were asked for by the id of a trace, then the markers by a word of the message. COUNT is of both.
 """
 
 import http.client
@@ -17,12 +17,12 @@ import urllib.parse
 import uuid
 from datetime import datetime, timedelta, timezone
 
-#: Between two questions: what a marker's time is exact to.
+#: The pause between two questions: a marker's time is exact to this.
 PAUSE_SECONDS = 0.002
-#: Markers come at all moments of whatever goes on in the service.
+#: Markers come at all moments of the service's work.
 APART_SECONDS = 0.06
 DEADLINE = 60.0
-#: In all for the words: a store without an index of them reads for seconds, while the load goes on.
+#: The limit of all questions for words: a store without an index of words reads for seconds, while the load continues.
 WORDS_MILLISECONDS = 20_000.0
 
 
@@ -57,7 +57,7 @@ def main() -> None:
         kind = "trace" if number < (count + 1) // 2 else "word"
         marker = f"marker{uuid.uuid4().hex}"
         logger.info("a probe says %s", marker, extra={"trace_id": marker})
-        # A moment, not `5s`: a question that took longer than that would look behind the marker.
+        # A moment, not `5s`: a question that took longer than 5 s would look only after the marker.
         since = datetime.now(timezone.utc) - timedelta(seconds=5)
         question = {"trace": {"q": f"trace_id={marker}"}, "word": {"q": marker, "since": since.isoformat()}}[kind]
         found[kind].append(find(connection, question))

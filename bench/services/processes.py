@@ -1,4 +1,4 @@
-"""What processes use: processor time and memory, as Linux tells it."""
+"""The resources of processes: processor time and memory, as Linux reports them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def family_cpu_seconds(process: int) -> float:
 
 
 def memory_mb(process: int) -> float:
-    """Return the memory of a process that lies in RAM."""
+    """Return the memory of a process that is in RAM."""
     return _status_mb(process, "VmRSS")
 
 
@@ -50,5 +50,5 @@ def _status_mb(process: int, name: str) -> float:
 
 
 def _stat(process: int) -> list[str]:
-    """Return the fields behind the name of the program, which may hold spaces."""
+    """Return the fields after the name of the program, which may contain spaces."""
     return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,7 +1,7 @@
 """What do senders and honest readers notice of readers who scan, do not read, or follow by the hundred?
 
 The hostile readers all come from one address, the honest one and the sender from another. In turn there are 64 scans by
-a regular expression, 600 answers that nobody reads, and 500 live tails that match nothing.
+a regular expression, 600 answers that are not read, and 500 live tails that match nothing.
 """
 
 from __future__ import annotations
@@ -155,9 +155,9 @@ def _questions(service: Service) -> Iterator[list[float]]:
 
 
 class Hostile:
-    """Clients that ask and ask again: at once where their answer is complete, after a second where they are refused.
+    """Clients that ask again and again: at once after a complete answer, a second after a refusal.
 
-    Some never read what they get, and so never have a complete answer.
+    Some never read their answers, and so never have a complete answer.
     """
 
     def __init__(self, service: Service, clients: int, target: str, *, reads: bool):
@@ -174,7 +174,7 @@ class Hostile:
         self.thread.start()
 
     def figures(self) -> dict[str, float]:
-        """Return what became of them."""
+        """Return their counts."""
         if self.failure:
             raise Wrong(f"hostile readers: {self.failure}")
         figures = {"clients": self.clients, "answered": self.answered, "refused": self.refused}
@@ -244,10 +244,10 @@ class Hostile:
 
 @contextlib.contextmanager
 def _hostile(service: Service, clients: int, path: str, *, reads: bool = False, **parameters: str) -> Iterator[Hostile]:
-    """Have so many clients ask from one address while the block runs."""
+    """Have `clients` clients ask from one address while the block runs."""
     hostile = Hostile(service, clients, f"{path}?{urllib.parse.urlencode(parameters)}", reads=reads)
     try:
-        # What they do is to be in full swing.
+        # Their work is to be in full swing.
         time.sleep(1)
         yield hostile
     finally:

@@ -15,7 +15,7 @@ RECORDS = 1000
 
 
 def record(number: int) -> str:
-    """Return a record; its message is as long as those of the senders without Python."""
+    """Return a record; its message is as long as the messages of the senders without Python."""
     message = f"client 0 sends record {number:09} of a request that took 1.250 ms"
     return f'{{"message":"{message}","level":20,"logger":"readers","trace_id":"{number // 10}"}}'
 

@@ -20,10 +20,10 @@ from ports import free_port
 from services.database import USER
 from services.part import Wrong
 
-#: The packages, and what they need that is not part of every system with a PostgreSQL.
+#: The packages, and their requirements that not every system with a PostgreSQL has.
 PACKAGES = ["rsyslog", "rsyslog-pgsql", "libestr0", "libfastjson4", "liblognorm5"]
 UNPACKED = Path(__file__).resolve().parents[2] / "build" / "rsyslog"
-#: Below the root of the system, or of what was unpacked.
+#: Below the root of the system, or of the unpacked packages.
 PROGRAM, MODULE = "usr/sbin/rsyslogd", "usr/lib/*/rsyslog/ompgsql.so"
 #: The tables that the module writes to, as the package brings them.
 SCHEMA = "usr/share/dbconfig-common/data/rsyslog-pgsql/install/pgsql"
@@ -50,7 +50,7 @@ def missing() -> str | None:
 
 
 def version() -> str:
-    """Return what it calls itself."""
+    """Return its name and version."""
     tree = _tree()
     if tree is None:
         return "no rsyslog"
@@ -77,7 +77,7 @@ def to_postgres(port: int, database: str) -> str:
 
 @contextlib.contextmanager
 def running(folder: Path, action: str, *, batch: int = 1024) -> Iterator[int]:
-    """Run it and yield its port; at the end of the block it has written what came."""
+    """Run it and yield its port; at the end of the block it has written all that came."""
     port = free_port()
     config, log, pid = folder / "rsyslog.conf", folder / "rsyslog.log", folder / "rsyslog.pid"
     module = 'module(load="ompgsql")' if "ompgsql" in action else ""
@@ -109,7 +109,7 @@ def _listens(port: int) -> bool:
 
 
 def _tree() -> Path | None:
-    """Return the root below which all of it lies."""
+    """Return the root folder of all its files."""
     for tree in (Path("/"), UNPACKED):
         if (tree / PROGRAM).exists() and (tree / SCHEMA).exists() and any(tree.glob(MODULE)):
             return tree

@@ -26,7 +26,7 @@ class Service:
     """A service that runs."""
 
     def __init__(self, binary: Path, *options: str, config: str = "", before: Sequence[str] = ()):
-        """Start it, with what a configuration file says besides, and wait until it is ready.
+        """Start it, with `config` as its configuration file, and wait until it is ready.
 
         `before` is put before its command: a program that runs it.
         """
@@ -39,7 +39,7 @@ class Service:
             file.flush()
             listen += ["--config", file.name]
         with open(log.name, "w") as output:
-            # Not into a pipe: one that nobody reads would fill.
+            # Not into a pipe: a pipe that is not read would fill.
             self.process = subprocess.Popen([*before, binary, "serve", *listen, *options], stderr=output)
         until = time.monotonic() + DEADLINE
         while "ready: " not in (said := Path(log.name).read_text()):
@@ -64,7 +64,7 @@ class Service:
         return min(store["records_stored"] for store in self.stats()["stores"])
 
     def wait_stored(self, records: int) -> None:
-        """Wait until each store has committed so many."""
+        """Wait until each store has committed `records` records."""
         wait(f"{records} records stored", lambda: self.stored() >= records)
 
     def cpu_seconds(self) -> float:
@@ -107,7 +107,7 @@ class Service:
 
 @contextlib.contextmanager
 def serving(binary: Path, *options: str, config: str = "", before: Sequence[str] = ()) -> Iterator[Service]:
-    """Run a service; at the end of the block it has stored what came, and is gone."""
+    """Run a service; at the end of the block it has stored all that came, and is gone."""
     service = Service(binary, *options, config=config, before=before)
     try:
         yield service

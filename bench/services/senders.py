@@ -10,7 +10,7 @@ HANDLERS = {"stream": logging.handlers.SocketHandler, "datagram": logging.handle
 
 
 def send(kind: str, host: str, port: int, records: int, barrier, number: int) -> None:
-    """Log so many records once all are ready."""
+    """Log `records` records once all are ready."""
     logger = logging.getLogger(f"client.{number}")
     logger.propagate = False
     logger.setLevel(logging.INFO)
@@ -20,12 +20,12 @@ def send(kind: str, host: str, port: int, records: int, barrier, number: int) ->
     for place in range(records):
         logger.info("client %d sends record %d of a request that took %.3f ms", number, place, 1.25)
     handler.close()
-    # No interpreter takes itself apart: that is not what is measured.
+    # No interpreter cleans up: its end is not measured.
     os._exit(0)
 
 
 def crowd(kind: str, host: str, port: int, clients: int, records: int) -> float:
-    """Run so many clients; return when they began, all at once, on the clock of `time.perf_counter`."""
+    """Run `clients` clients; return when they began, all at once, on the clock of `time.perf_counter`."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(clients + 1)
     processes = [

@@ -96,7 +96,7 @@ def draw(path: Path, results: Results) -> None:
 
 
 def where(results: Results) -> str:
-    """Return what the figures of a run belong to, in a line."""
+    """Return the machine, versions and commit of a run, in a line."""
     facts = results.facts
     rounds = max((len(rounds) for cells in results.cells.values() for rounds in cells.values()), default=0)
     return (
@@ -124,7 +124,7 @@ def _table(results: Results, part: Part) -> Table:
         return Table(part.title, head, [["not measured", reason] + [""] * (len(head) - 2)])
     cells, marks = [], []
     first = part.columns[0]
-    # Those that are compared stand together, the best first.
+    # Rows that are compared with each other are neighbours, the best first.
     names = sorted(rows, key=lambda row: (str(references[row]), -(results.median(row, part.name, first.figure) or 0)))
     for row in names if compares else rows:
         values = results.values(row, part.name, first.figure)

@@ -1,4 +1,4 @@
-"""What a run of the service's comparison has to show, as data: each line is one promise, judged within the run."""
+"""The targets of a run of the service's comparison, as data: each line is one promise, judged within the run."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ TARGETS = [
 
 
 def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; what was not measured comes with its reason."""
+    """Compare a run with all targets; figures that were not measured have their reason."""
     verdicts = []
     for target in TARGETS:
         verdict = judge_target(target, results)
@@ -109,7 +109,7 @@ def judge(results: Results) -> list[Verdict]:
 
 
 def judge_counts(results: Results) -> list[Verdict]:
-    """Compare what holds in a run of any length: no time, no memory."""
+    """Compare the figures that hold in a run of any length: no time, no memory."""
     return [
         _judge_overload(results, "records refused to senders who can wait", "refused"),
         _judge_overload(results, "records taken while no more may wait", "taken_when_full"),
@@ -137,7 +137,7 @@ def _judge_datagrams(results: Results) -> Verdict:
 
 
 def _judge_records(results: Results) -> Verdict:
-    """Whoever loses or doubles a record has done other work: the others' too, as a ratio to them means nothing."""
+    """A contender that loses or doubles a record did other work: this holds for all, as ratios to it mean nothing."""
     wrong, rounds = [], 0
     for row, parts in results.cells.items():
         for part, found in parts.items():

@@ -9,8 +9,8 @@
 /// or the options ask for durable calls. The template is checked at compile time; `docs/how-to/log-from-cpp.md` has
 /// types, adapters and the way from other loggers.
 ///
-/// Every call may be made by any thread. A call that logs throws only what a codec, a visitor or a conversion of the
-/// program throws, and nothing is logged then.
+/// Every call may be made by any thread. A call that logs throws only the exceptions of the program's own codecs,
+/// visitors and conversions, and nothing is logged then.
 #ifndef LOGSPOOL_HPP
 #define LOGSPOOL_HPP
 
@@ -152,7 +152,7 @@ inline void log_text(const logger &to, std::uint16_t level, std::string_view tex
         }                                                                                                              \
     } while (false)
 
-/// Keeps a record in the memory of the logger, if it has one (`enable_backtrace`), whatever the logger's level.
+/// Keeps a record in the memory of the logger, if it has one (`enable_backtrace`), at any level of the logger.
 #define LOGSPOOL_BACKTRACE(logger_, level_, ...)                                                                       \
     do {                                                                                                               \
         if constexpr (::logspool::detail::is_active(level_, LOGSPOOL_ACTIVE_LEVEL)) {                                  \

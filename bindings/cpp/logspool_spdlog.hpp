@@ -36,7 +36,7 @@ constexpr std::uint16_t level_of(spdlog::level::level_enum of) {
     }
 }
 
-/// Logs each record of spdlog with a logger of logspool. The logger's name is that of logspool.
+/// Logs each record of spdlog with a logger of logspool. The record has the name of the logspool logger.
 class spdlog_sink final : public spdlog::sinks::sink {
   public:
     explicit spdlog_sink(const logger &to) : to_(to) {}

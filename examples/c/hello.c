@@ -35,5 +35,5 @@ int main(void) {
     args[1].type = LOGSPOOL_ARG_DOUBLE;
     args[1].value.d = 1.25;
     logspool_emit(logger, site, args, 2);
-    return 0; /* exit() writes what is queued */
+    return 0; /* exit() writes the queued records */
 }

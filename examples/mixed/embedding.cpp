@@ -20,7 +20,7 @@ int main() {
     LOGSPOOL_INFO(log, "open");
 
     Py_Initialize();
-    // The queue moves from liblogspool to the core of the Python package here; C++ goes on with the same objects.
+    // The queue moves from liblogspool to the core of the Python package here; C++ keeps its objects and continues.
     if (PyRun_SimpleString(script) != 0) {
         return 1;
     }

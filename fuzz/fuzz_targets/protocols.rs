@@ -1,6 +1,6 @@
 #![no_main]
-//! Every protocol of the table whose frames hold one record each: where frames end, and what they hold. The first byte
-//! picks the protocol.
+//! Every protocol of the table whose frames hold one record each: the ends of frames, and their contents. The first
+//! byte picks the protocol.
 
 mod check;
 

@@ -30,7 +30,7 @@ class LogspoolConan(ConanFile):
         return os.path.join(self.recipe_folder, "..", "..")
 
     def export_sources(self):
-        """Export what the libraries are built of."""
+        """Export the sources of the libraries."""
         for pattern in ("Cargo.toml", "Cargo.lock", "LICENSE-*", "crates/*", "bindings/cpp/*", "scripts/*.py"):
             copy(self, pattern, src=self._root(), dst=self.export_sources_folder)
 
@@ -59,7 +59,7 @@ class LogspoolConan(ConanFile):
         copy(self, pattern, src=os.path.join(made, "lib"), dst=os.path.join(self.package_folder, "lib"))
 
     def package_info(self):
-        """Name the library and those of the system."""
+        """Name the library and the libraries of the system that it needs."""
         self.cpp_info.libs = ["logspool"]
         self.cpp_info.set_property("cmake_file_name", "logspool")
         self.cpp_info.set_property("cmake_target_name", "logspool::logspool")

@@ -1,4 +1,4 @@
-"""Settings of the whole-system tests; what they share with tests/python is in the package `suite` there."""
+"""Settings of the whole-system tests; code shared with tests/python is in the package `suite` there."""
 
 import sys
 from pathlib import Path
@@ -18,7 +18,7 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_terminal_summary(terminalreporter):
-    """Print what the fault tests have counted, one line each."""
+    """Print the counts of the fault tests, one line each."""
     for report in terminalreporter.stats.get("passed", []):
         for name, value in report.user_properties:
             if name == "summary":

@@ -1,4 +1,4 @@
-"""A container as far as a kill of it needs one: a pid namespace, whose first process takes all others with it.
+"""A container for tests that kill it: a pid namespace, which ends when its first process ends.
 
 Or a control group of its own, which can be killed as a whole.
 """
@@ -17,13 +17,13 @@ import pytest
 from suite import programs
 from suite.waiting import until
 
-#: The first process: it starts the program and waits. With `private` the queue folder is a tmpfs that nobody else has.
+#: The first process: it starts the program and waits. With `private` the queue folder is a tmpfs of its own.
 _FIRST = 'if [ "$1" = private ]; then mount -t tmpfs -o mode=0700 tmpfs "$LOGSPOOL_QUEUE_DIR"; fi; shift; "$@" & wait'
 _UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")
 
 
 class Container:
-    """What was started by `running`."""
+    """A container started by `running`."""
 
     def __init__(self, outside: subprocess.Popen) -> None:
         self._outside = outside
@@ -37,7 +37,7 @@ class Container:
 
 
 class Group:
-    """What was started by `grouped`."""
+    """A control group started by `grouped`."""
 
     def __init__(self, folder: Path, first: subprocess.Popen) -> None:
         self._folder, self._first = folder, first

@@ -17,7 +17,7 @@ SECONDS = 60.0
 
 
 def program(folder, queue_dir, address, **options):
-    """Give a program that logs through a `ForwardHandler` when it is told to."""
+    """Give a program that logs through a `ForwardHandler` on command."""
     return told_program(folder, queue_dir, "ForwardHandler", {"address": address, **options})
 
 
@@ -25,8 +25,8 @@ class ForwardReceiver:
     """Counts the numbers of the records that it stores.
 
     Without `shared_key` it takes chunks at once. `cut_every` cuts the connection of each n-th chunk after it was stored
-    and before its ack. `ack_delay` is the time in seconds before an ack. Whatever no chunk of the specification has is
-    kept in `mistakes`.
+    and before its ack. `ack_delay` is the time in seconds before an ack. `mistakes` keeps everything that the
+    specification does not allow in a chunk.
     """
 
     def __init__(self, context=None, shared_key=None, cut_every=0, ack_delay=0.0, tag="logspool"):
@@ -108,7 +108,7 @@ class ForwardReceiver:
         if ping is None:
             return False
         if ping[0] != "PING":
-            # A client without a key. What it sends is not stored.
+            # A client without a key. Its records are not stored.
             self.refused += 1
             return False
         _, client, salt, proof, user, password = ping

@@ -48,7 +48,7 @@ for line in sys.stdin:
 
 
 class Program:
-    """A program that logs through a sink, or through a class of logspool, when it is told to."""
+    """A program that logs through a sink, or through a class of logspool, on command."""
 
     text = PROGRAM
 
@@ -85,7 +85,7 @@ def program(folder, queue_dir, kind, options, **queue):
 
 
 def free_port() -> int:
-    """Return a port of loopback that nobody has."""
+    """Return a free port of loopback."""
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         return int(reserved.getsockname()[1])
@@ -171,7 +171,7 @@ class Receiver:
         request.wfile.write(text)
 
     def take(self, body, reply):
-        """Count what is accepted. Records with ids are stored once, as Elasticsearch does."""
+        """Count the accepted records. Records with ids are stored once, as Elasticsearch does."""
         if not body.startswith(b'{"create"'):
             self.accepted.update(int(number) for number in NUMBER.findall(body))
             return

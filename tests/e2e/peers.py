@@ -1,4 +1,4 @@
-"""Receivers for sinks that send over sockets, and a program that logs numbered records when it is told to."""
+"""Receivers for sinks that send over sockets, and a program that logs numbered records on command."""
 
 import json
 import select
@@ -68,23 +68,23 @@ class Sender:
             assert self.process.returncode == 0
 
     def order(self, count, *, seconds=SECONDS, more=""):
-        """Tell it to log so many records and to flush; return nothing yet."""
+        """Order it to log `count` records and to flush; do not wait for its answer."""
         self.process.stdin.write(json.dumps({"count": count, "seconds": seconds, "more": more}) + "\n")
         self.process.stdin.flush()
 
     def answer(self):
-        """Return what it said after the oldest order."""
+        """Return its answer to the oldest order."""
         line = self.process.stdout.readline()
         assert line, self.warnings()
         return json.loads(line)
 
     def log(self, count, **options):
-        """Log so many records, flush, and return the statistics."""
+        """Log `count` records, flush, and return the statistics."""
         self.order(count, **options)
         return self.answer()
 
     def warnings(self) -> str:
-        """Return what it has written to stderr."""
+        """Return its output on stderr."""
         self.errors.flush()
         with open(self.errors.name, encoding="utf-8") as text:
             return text.read()
@@ -137,7 +137,7 @@ class Receiver:
         return self
 
     def stop(self):
-        """Read what has arrived, and close the socket and all connections."""
+        """Read the data that has arrived, and close the socket and all connections."""
         if self._thread is not None:
             self.reads.set()
             self._ends.close()
@@ -226,7 +226,7 @@ def wait_for_all(received, count):
 
 
 def server_context(pair, clients=None):
-    """Return the TLS settings of a receiver with this certificate, that may ask for one of its clients."""
+    """Return the TLS settings of a receiver with this certificate, that may ask its clients for a certificate."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(*pair)
     if clients is not None:

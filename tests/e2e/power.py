@@ -41,15 +41,15 @@ class Disk:
         _run("mount", "-o", "loop", self._image, self.mount)
 
     def cut(self) -> None:
-        """Let nothing reach the disk any more that was not there already."""
+        """Cut the power: no write reaches the disk any more."""
         self._ask(_SHUTDOWN, _NO_LOG_FLUSH)
 
     def freeze(self) -> None:
-        """Let everybody who writes to it wait, as while a snapshot is taken."""
+        """Let all writers wait, as during a snapshot."""
         self._ask(_FREEZE, 0)
 
     def thaw(self) -> None:
-        """Let those that wait go on."""
+        """Let the waiting writers continue."""
         self._ask(_THAW, 0)
 
     def _ask(self, request: int, argument: int) -> None:
@@ -65,7 +65,7 @@ class Disk:
             return content.find(text) >= 0
 
     def unplug(self) -> None:
-        """Unmount it; everybody who had files open is gone by now."""
+        """Unmount it; every process that had files open has ended by now."""
         _run("umount", self.mount)
 
 

@@ -1,5 +1,6 @@
-"""Builds what is loaded in front of the C library: `preload/at_calls.c` ends a program at a system call or makes its
-calls fail, `preload/clock.c` sets its wall clock.
+"""Builds the libraries that are loaded before the C library.
+
+`preload/at_calls.c` ends a program at a system call or makes its calls fail; `preload/clock.c` sets its wall clock.
 """
 
 import os

@@ -1,7 +1,7 @@
 """Programs that close descriptors which they did not open, and reuse the numbers for their own files.
 
-Each program prints what it found: the files of its own that have changed, and what `flush()` said.
-`LOGSPOOL_SEED=N` replays the random programs; the seed of a run stands in the name of each test.
+Each program prints its findings: its own files that have changed, and the result of `flush()`. `LOGSPOOL_SEED=N`
+replays the random programs; the name of each test has the seed of the run.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from suite import fixtures
 RUNS = 200 if fixtures.faults_full() else 12
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or random.SystemRandom().random()
 SEED = int(os.environ.get("LOGSPOOL_SEED", random.Random(_RUN).randrange(10**6)))
-# Ten times what a program takes on a busy machine.
+# Ten times the time that a program takes on a busy machine.
 SECONDS = 60
 
 START = """\
@@ -89,7 +89,7 @@ def _told(folder):
 
 
 def _ran(run_program, text, *arguments):
-    """Run a program to its end. Return its outcome, its folder, and what each of its processes told."""
+    """Run a program to its end. Return its outcome, its folder, and the reports of its processes."""
     outcome, folder = run_program(text, *arguments, deadline_seconds=SECONDS)
     outcome.expect_success()
     told = _told(folder)

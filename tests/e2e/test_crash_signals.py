@@ -102,7 +102,7 @@ def _no_core():
 
 
 def _crash(folder, queue_dir, program=PROGRAM, **what):
-    """Run the program. Returns (status, stderr, what was witnessed, seconds from the crash to the end)."""
+    """Run the program. Returns (status, stderr, the witnessed lines, seconds from the crash to the end)."""
     what = {"threads": 0, "count": 1000, "where": "main", "faulthandler": "off", **what}
     script = folder / "program.py"
     script.write_text(program)
@@ -141,7 +141,8 @@ def _crash(folder, queue_dir, program=PROGRAM, **what):
 def _crash_in_time(tmp_path, queue_dir, **what):
     """Run the program until its records are in the file when it ends. Returns (folder, stderr, witnessed).
 
-    Only a crash that has waited as long as it may counts as one of a busy machine; a recovery then brings all records.
+    Only a crash that waited for its full limit counts as a crash on a busy machine; a recovery then delivers all
+    records.
     """
     for number in range(TRIES):
         folder = tmp_path / str(number)
@@ -167,7 +168,7 @@ def _assert_complete(folder, witnessed, count):
 
 
 def _assert_recoverable(folder, queue_dir):
-    """Whatever is left in the queue folder is taken by a recovery, which adds nothing that was there already."""
+    """A recovery takes all that is left in the queue folder, and adds no record that was there already."""
     env = programs.environment(programs.INSTALLED, queue_dir)
     programs.run(["-m", "logspool", "recover"], env=env, folder=folder, deadline_seconds=SECONDS).expect_success()
     assert queue_folder.left_in(queue_dir) == []
@@ -182,7 +183,7 @@ def test_every_accepted_line_is_in_the_file_right_after_the_crash(crash, number,
         "crash": crash,
         "threads": choice.choice([0, 0, 1, 3]),
         "count": choice.choice([1, 10, 100, 1000, choice.randrange(3000)]),
-        # The stack of a thread that Python starts has none beside it for signals.
+        # A thread that Python starts has no alternate stack for signals.
         "where": "main" if crash == "overflow" else choice.choice(["main", "thread"]),
         "faulthandler": choice.choice(["off", "before", "after"]),
     }
@@ -210,14 +211,14 @@ def test_with_a_frozen_output_the_crash_ends_in_time_and_leaves_its_records(cras
     os.mkfifo(tmp_path / "app.log")
     end = os.open(tmp_path / "app.log", os.O_RDWR)
     try:
-        # Five times what the FIFO holds.
+        # Five times the capacity of the FIFO.
         status, stderr, _, seconds = _crash(
             tmp_path, queue_dir, crash=crash, count=20_000, faulthandler=faulthandler, threads=0
         )
         left = queue_folder.left_in(queue_dir)
     finally:
         os.close(end)
-    # A file stands where the pipe was: the records are for that path.
+    # A file takes the place of the pipe: the records are for that path.
     (tmp_path / "app.log").unlink()
     _assert_recoverable(tmp_path, queue_dir)
 

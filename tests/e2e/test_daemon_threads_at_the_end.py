@@ -128,7 +128,7 @@ def _faults(folder, case):
                 return [f"half a line: {line!r}"]
             numbers[found[1]].append(int(found[2]))
     faults = [f"thread {each} lacks lines" for each, found in numbers.items() if found != list(range(len(found)))]
-    # Stock logging opens a closed file again, except one that it would truncate.
+    # Stock logging opens a closed file again, unless it would truncate the file.
     expected = kind != "truncate"
     if expected != any(FINALIZERS[finalizer] in line for line in lines):
         faults.append("the finalizer's line is missing" if expected else "the closed handler wrote a line")

@@ -1,4 +1,4 @@
-"""Folders that are full, small, read-only or gone, in the middle of a run: accounted, said, and back to normal."""
+"""Folders are full, small, read-only or gone during a run: records are counted, and logging reports it and recovers."""
 
 import contextlib
 import errno
@@ -14,14 +14,14 @@ pytestmark = pytest.mark.real
 
 RECORDS = 20_000 if fixtures.faults_full() else 4000
 MODES = ["process", "memory", "interval", "checkpoint", "sync"]
-#: Those in which a call waits for its record while there is trouble; the others see the same as `process`, so that
-#: less shows it.
+#: Modes in which a call waits for its record while there is trouble. The other modes see the same as `process`, so
+#: fewer tests are enough for them.
 WAITING = {"checkpoint", "sync"}
-#: What `checkpoint_every` is without a word.
+#: The default of `checkpoint_every`.
 EVERY = 50
-#: What such a call waits at most here.
+#: The longest wait of such a call here.
 TIMEOUT_SECONDS = 0.02
-#: Within which a sink is back after its trouble is repaired.
+#: The time within which a sink works again after its trouble is repaired.
 BACK_SECONDS = 5.0
 SECONDS = 120
 #: How long a disk stays full: longer than any pause between two tries to write may be.
@@ -76,7 +76,7 @@ def _records(mode):
 
 
 def _options(mode, **more):
-    """Return what the programs read as the options of their handlers."""
+    """Return the options that the programs read for their handlers."""
     return json.dumps({"durability": mode, "durability_timeout": TIMEOUT_SECONDS, **more})
 
 
@@ -90,14 +90,14 @@ def _report(folder, name):
 
 
 def _exact(found):
-    """Say what the identities say: nothing lost, nothing refused, nothing waiting."""
+    """Check the identities: no record is lost, refused or waiting."""
     assert found["broken"] == []
     assert (found["refused"], found["dropped"], found["waiting"]) == (0, 0, 0)
     assert found["offered"] == found["written"]
 
 
 def _waited_in_vain(mode, before, during, calls):
-    """Say how many of so many calls returned without what the mode waits for: counted, and told."""
+    """Check how many of `calls` calls returned without the durability of the mode: they are counted and reported."""
     in_vain = during["not_durable"] - before["not_durable"]
     # On a busy machine a sync of the disk that was well may have taken longer than a call waits here.
     most = during["offered"] - before["offered"]
@@ -111,7 +111,7 @@ def _waited_in_vain(mode, before, during, calls):
 
 
 def _is_well(mode, found):
-    """Say what `health()` says when all is repaired; records that were not durable in time it tells for a minute."""
+    """Check `health()` after all is repaired; it reports records that were not durable in time for a minute."""
     if mode in WAITING:
         assert found["health"] == "degraded"
         assert [reason for reason in found["reasons"] if "durable" not in reason] == []
@@ -121,7 +121,7 @@ def _is_well(mode, found):
 
 @pytest.fixture
 def mount(tmp_path):
-    """Give a function that mounts a tmpfs of so many bytes."""
+    """Give a function that mounts a tmpfs of `size` bytes."""
     with contextlib.ExitStack() as ends:
         yield lambda name, size: ends.enter_context(mounts.small(tmp_path / name, size))
 
@@ -237,7 +237,7 @@ def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount, mode):
 def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, mode, left):
     shm = mount("shm", "4m")
     free = os.statvfs(shm)
-    # A folder of its own on that file system is what the program gets.
+    # The program gets a folder of its own on that file system.
     folder_of_queue = shm / "queue"
     folder_of_queue.mkdir(mode=0o700)
     (shm / "filler").write_bytes(b"x" * (free.f_bavail * free.f_bsize - left - 4096))
@@ -371,7 +371,7 @@ def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(
     assert back["written"] == _records(mode) + 1
     if mode in WAITING:
         assert gone["not_durable"] > 0
-    # What was removed is removed: from some record behind the first half on every line is there.
+    # The removed lines stay lost: from some record after the first half on, every line is there.
     there = found.numbers["main"]
     assert there == list(range(there[0], _records(mode)))
     assert found.numbers["last"] == [0]

@@ -1,4 +1,4 @@
-"""Under user-mode emulation, where /proc tells each thread another start time: no record is missing or doubled."""
+"""Under user-mode emulation /proc shows each thread another start time: no record is missing or doubled."""
 
 import os
 
@@ -10,7 +10,7 @@ from suite import lines, programs, queue_folder
 pytestmark = pytest.mark.real
 
 COUNT = 10_000
-# Ten times what a program takes on a busy machine.
+# Ten times the time that a program takes on a busy machine.
 SECONDS = 120
 
 PROGRAM = """\

@@ -1,8 +1,8 @@
 """SIGTERM while a thread has a lock that the native threads want: the end is as complete as ever, and in time.
 
 The handler waits for the native threads, on a thread that may just be in the allocator, in the dynamic linker or in a
-call to logspool. It lets that thread go on for moments; without that, each such end took the whole `shutdown_timeout`
-and left the segment behind.
+call to logspool. It lets that thread run for moments. Without that, each such end took the whole `shutdown_timeout`
+and left the segment in the queue folder.
 """
 
 import json
@@ -17,7 +17,7 @@ ENDS = 3000 if fixtures.faults_full() else 90
 # Ten times what one end takes on a busy machine of two cores.
 SECONDS_PER_END = 0.5
 
-#: What a child does until it is ended. Each holds a lock of its kind most of the time.
+#: The work of a child until it is ended. Each holds a lock of its kind most of the time.
 WORK = ("import", "allocate", "drain", "flush", "handlers")
 
 PROGRAM = """\

@@ -55,7 +55,7 @@ if end.startswith("SIG"):
     time.sleep(30)
 """
 
-#: Ends that leave nothing behind, and what the program ends with.
+#: Ends that leave no record in the queue folder, and the exit code of the program.
 COMPLETE = {
     "return": 0,
     "exit": 3,

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 THREADS = 8
 CALLS = 20_000 if fixtures.faults_full() else 600
-# Ten times what a busy machine needs, for each thousand calls of a thread.
+# Ten times the time that a busy machine needs, for each thousand calls of a thread.
 SECONDS = 60 + 60 * CALLS // 1000
 
 PROGRAM = """\

@@ -1,4 +1,4 @@
-"""What is synced, as the system sees it: a rotated file too; a sync that fails is made good, or its records counted."""
+"""Synced files, as the system sees them, rotated files too; a failed sync is made good, or its records are counted."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ print(
 
 
 def run(folder, queue_dir, program: str, *options: str) -> list[str]:
-    """Run a program under strace. Return what it printed; its calls stand in the file `trace`."""
+    """Run a program under strace. Return its output; the file `trace` has its calls."""
     strace = shutil.which("strace")
     if strace is None:
         pytest.skip("needs strace, which shows fdatasync(2) and makes it fail")
@@ -48,7 +48,7 @@ def run(folder, queue_dir, program: str, *options: str) -> list[str]:
 
 
 def failing(folder, queue_dir, which: str, program: str = PROGRAM) -> tuple[list[str], list[str]]:
-    """Run a program with the syncs `which` failing. Return what it printed and its lines."""
+    """Run a program with the syncs `which` failing. Return its output and its lines."""
     inject = ("-e", "trace=fdatasync", "-e", f"inject=fdatasync:error=EIO:when={which}")
     printed = run(folder, queue_dir, program, *inject)
     return printed, (folder / "app.log").read_text().splitlines()

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.real]
 
 
 def expect_all(receiver, count, most_twice=0):
-    """Compare what came: no gap in the numbers, and at most so many records more than once."""
+    """Compare the received records: no gap in the numbers, and at most `most_twice` records come again."""
     assert not receiver.mistakes
     assert set(receiver.numbers) == set(range(count))
     twice = receiver.numbers.total() - count

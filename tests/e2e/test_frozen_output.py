@@ -22,9 +22,9 @@ pytestmark = pytest.mark.real
 FROZEN_SECONDS = 10 if fixtures.faults_full() else 2
 RECORDS = 200_000 * FROZEN_SECONDS
 # The budget of this test: 120 bytes a record are below `overflow_bytes` (256 MiB or a quarter of the free tmpfs), so
-# that none may be refused.
+# that no record may be refused.
 BUDGET_BYTES = 120 * RECORDS
-# Chosen: kept on the heap the records above would show at once.
+# Chosen: records kept on the heap would exceed it at once.
 HEAP_BYTES = 16 * 1024 * 1024
 
 PROGRAM = """\
@@ -97,7 +97,7 @@ with open("thawed.json", "w") as file:
 
 
 class FrozenPipe:
-    """A FIFO that is read only when somebody says so."""
+    """A FIFO that is read only on command."""
 
     def __init__(self, folder: Path, pipe_bytes: int = 0) -> None:
         self.folder = folder
@@ -114,7 +114,7 @@ class FrozenPipe:
         """Nothing to be done."""
 
     def thaw(self) -> None:
-        """Read from now on into the file `received`, until nobody writes any more."""
+        """Read from now on into the file `received`, until no writer is left."""
         reader = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK)
         os.set_blocking(reader, True)
         os.close(self._end)
@@ -151,7 +151,7 @@ class FrozenDisk:
         self._is_frozen = True
 
     def thaw(self) -> None:
-        """Let what waits go on."""
+        """Let the waiting writers continue."""
         if self._is_frozen:
             self._is_frozen = False
             self._disk.thaw()
@@ -205,7 +205,7 @@ def frozen(output, queue_dir: Path, *arguments: str, before: tuple[str, ...] = (
 
 
 def thawed(output, child: subprocess.Popen) -> dict:
-    """Thaw, let the program end, and return what it says of itself then."""
+    """Thaw, let the program end, and return its own report at that time."""
     output.thaw()
     child.stdin.write(b"x")
     child.stdin.close()
@@ -312,7 +312,7 @@ def test_no_call_below_warning_enters_a_write_to_the_frozen_output(tmp_path, que
     if probe.returncode:
         pytest.skip(f"strace cannot trace here: {probe.stderr.decode().strip()}")
 
-    # 256 KiB: four times what the FIFO holds.
+    # 256 KiB: four times the capacity of the FIFO.
     output = FrozenPipe(tmp_path)
     with frozen(output, queue_dir, "1", "20000", "20", before=strace) as child:
         during = json.loads((tmp_path / "frozen.json").read_text())

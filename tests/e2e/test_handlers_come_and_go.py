@@ -10,7 +10,7 @@ from suite import programs, queue_folder
 pytestmark = pytest.mark.real
 
 JOBS = 1_000
-#: Ten times what a busy machine needs.
+#: Ten times the time that a busy machine needs.
 SECONDS = 100
 
 PROGRAM = """\

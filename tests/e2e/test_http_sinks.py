@@ -1,4 +1,4 @@
-"""The sinks over HTTP in real programs: every record arrives, whatever the receiver does, and is counted."""
+"""The sinks over HTTP in real programs: every record arrives and is counted, also with a faulty receiver."""
 
 import json
 import signal
@@ -22,12 +22,12 @@ OK = (200, {}, b'{"errors":false}')
 
 
 def once(count):
-    """Return the counts where each of so many records came once."""
+    """Return the counts where each of `count` records came once."""
     return Counter(dict.fromkeys(range(count), 1))
 
 
 def expect_all(kind, accepted, count):
-    """Compare what came: each record at least once, and exactly once where the receiver knows its id."""
+    """Compare the received records: each at least once, and exactly once where the receiver knows its id."""
     assert set(accepted) == set(range(count))
     if kind == "elasticsearch":
         assert accepted == once(count)
@@ -137,7 +137,7 @@ def test_an_address_that_wants_a_secret_is_told_and_the_records_stay(tmp_path, q
 
 
 def recover(queue_dir, folder):
-    """Run the command that delivers the records of dead programs; return what it says."""
+    """Run the command that delivers the records of dead programs; return its output."""
     done = subprocess.run(
         [sys.executable, "-m", "logspool", "recover"],
         env=programs.environment(programs.INSTALLED, queue_dir, NO_PROXY="127.0.0.1"),

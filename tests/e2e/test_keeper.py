@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real]
 
 ROUNDS = 100 if fixtures.faults_full() else 10
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
-# Ten times what a keeper looks for more at the longest.
+# Ten times the longest time that a keeper looks for more.
 SECONDS = 30
 
 PROGRAM = """\
@@ -57,7 +57,7 @@ def _side(start):
 
 
 def _run_and_kill(folder, queue_dir, after, kill, start="run", threads=0, workers=0):
-    """Run the program, call `kill` after some witnessed lines, and return what was witnessed."""
+    """Run the program, call `kill` after some witnessed lines, and return the witnessed lines."""
     script = folder / "program.py"
     script.write_text(PROGRAM)
     reader, writer = os.pipe()
@@ -130,17 +130,17 @@ def test_a_program_and_its_workers_are_killed_as_a_group(number, start, tmp_path
 
 @pytest.mark.parametrize("start", ["run", "install"])
 def test_what_an_output_had_not_taken_at_the_kill_is_in_the_file_after_it(start, tmp_path, queue_dir):
-    # A pipe that nobody reads: nearly all is queued when the kill comes.
+    # A pipe that is not read: nearly all records are queued when the kill comes.
     os.mkfifo(tmp_path / "app.log")
     end = os.open(tmp_path / "app.log", os.O_RDWR)
 
     def kill(child):
-        # A file stands where the pipe was: the records are for that path.
+        # A file takes the place of the pipe: the records are for that path.
         (tmp_path / "app.log").unlink()
         child.kill()
 
     try:
-        # Some ten times what the pipe holds.
+        # Some ten times the capacity of the pipe.
         witnessed = _run_and_kill(tmp_path, queue_dir, 40_000, kill, start)
     finally:
         os.close(end)
@@ -195,7 +195,7 @@ def test_the_keeper_is_killed_and_the_program_goes_on(start, tmp_path, queue_dir
 def test_the_program_ends_as_without_a_keeper_and_the_keeper_with_it(end, status, tmp_path, queue_dir):
     (tmp_path / "program.py").write_text(f"import logging, os, signal, sys\nlogging.warning('on')\n{end}\n")
 
-    # Waits until nobody holds the pipes of stdout and stderr any more.
+    # Waits until no process holds the pipes of stdout and stderr any more.
     outcome = programs.run(
         ["-m", "logspool", "run", "program.py"],
         env=programs.environment(programs.STOCK, queue_dir, PYTHONFAULTHANDLER=""),
@@ -272,7 +272,7 @@ def test_there_is_one_keeper_for_each_folder_and_it_holds_nothing(
     for facts in found:
         facts["descriptors"] = [name.replace("pidfd:", "anon_inode:") for name in facts["descriptors"]]
     assert found == [KEEPER] * keepers
-    # Those of every program, and the listing's own.
+    # The standard descriptors, and the listing's own.
     assert descriptors == ["0", "1", "2", "3"]
     assert outcome.err == b""
 
@@ -328,7 +328,7 @@ except RuntimeError as error:
 
 
 def test_a_name_of_the_core_is_known_here():
-    """The folder where none is given stands in the core and in Python."""
+    """The core and Python have the same default folder."""
     source = Path(__file__).parents[2] / "crates" / "logspool-sys" / "src" / "folder.rs"
 
     assert "/dev/shm/logspool-{}" in source.read_text()

@@ -1,6 +1,6 @@
 """SIGKILL at a random moment, then a start of the same program: every line whose call returned is in the file once.
 
-`LOGSPOOL_SEED=N` replays; the seed of a run stands in the name of each test.
+`LOGSPOOL_SEED=N` replays; the name of each test has the seed of the run.
 """
 
 import contextlib
@@ -115,7 +115,7 @@ def test_what_no_handler_of_the_next_start_matches_is_kept_and_listed_by_doctor(
     script.write_text(PROGRAM)
     (tmp_path / "other").mkdir()
 
-    # A target that stands still, so that records are queued when the kill comes.
+    # A target that takes no data, so that records are queued when the kill comes.
     os.mkfifo(tmp_path / "app.log")
     holder = os.open(tmp_path / "app.log", os.O_RDWR | os.O_NONBLOCK)
     try:

@@ -1,7 +1,7 @@
 """SIGKILL at the n-th system call of one kind: nothing accepted is missing, doubled or torn afterwards.
 
-Two programs log to one rotating file, with backups that are compressed, and to one plain file. One of them ends at its
-n-th write, pwrite, sync, rename, unlink or truncate, the other goes on; a third start finishes what is left.
+Two programs log to one rotating file, with backups that are compressed, and to one plain file. One program ends at its
+n-th write, pwrite, sync, rename, unlink or truncate, the other continues. A third start finishes the rest.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from suite.waiting import until
 pytestmark = pytest.mark.real
 
 TIMES = range(1, 201) if fixtures.faults_full() else (1, 2, 3, 5, 8, 13)
-# Ten times what a program takes on a busy machine.
+# Ten times the time that a program takes on a busy machine.
 SECONDS = 60
 
 PROGRAM = """\

@@ -1,4 +1,4 @@
-"""Records of many megabytes on a small tmpfs: with a disk that works none is refused."""
+"""Records of many megabytes on a small tmpfs: with a disk that works no record is refused."""
 
 import pytest
 

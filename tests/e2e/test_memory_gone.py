@@ -53,7 +53,7 @@ burst("main", 10**9)
 """
 
 
-#: What the next container starts.
+#: The program that the next container starts.
 NEXT = """\
 import logging, sys
 import logspool
@@ -64,7 +64,7 @@ logspool.install(spool_dir=sys.argv[1])
 
 
 class _Run:
-    """One program, what it said to be accepted, and its file, which may be a pipe that nobody reads."""
+    """One program, the records that it reported as accepted, and its file, which may be a pipe without a reader."""
 
     def __init__(self, folder, queue_dir, mode, frozen=False, late=10, **options):
         self.folder, self.frozen = folder, frozen
@@ -77,7 +77,7 @@ class _Run:
         if frozen:
             os.mkfifo(folder / "app.log")
             self._pipe = os.open(folder / "app.log", os.O_RDWR | os.O_NONBLOCK)
-            # A page: less than what is logged.
+            # A page: less than the logged bytes.
             fcntl.fcntl(self._pipe, fcntl.F_SETPIPE_SZ, 4096)
         script = folder / "program.py"
         script.write_text(PROGRAM)
@@ -87,7 +87,7 @@ class _Run:
         self.env = programs.environment(programs.INSTALLED, queue_dir)
 
     def until_logged(self):
-        """Read what was accepted until it is enough."""
+        """Read the numbers of accepted records until there are enough."""
         os.close(self.witness)
         while b"all 0 end" not in self._seen if self.frozen else self._seen.count(b"\n") < self._count:
             data = os.read(self._reader, 1 << 16)
@@ -95,7 +95,7 @@ class _Run:
             self._seen += data
 
     def accepted(self):
-        """Return what was accepted until the end, which has come."""
+        """Return the records accepted until the end, which has come."""
         while data := os.read(self._reader, 1 << 16):
             self._seen += data
         os.close(self._reader)
@@ -110,7 +110,7 @@ class _Run:
         done.expect_success()
 
     def found(self, *folders, by_start=False):
-        """Deliver what the folders of queue and spool hold; return the whole lines that the file got in the end."""
+        """Deliver the records in the folders of queue and spool; return the whole lines in the file afterwards."""
         text = b""
         if self._pipe is not None:
             with contextlib.suppress(BlockingIOError):
@@ -234,10 +234,10 @@ def test_memory_that_goes_while_the_output_is_frozen_leaves_the_spool(tmp_path, 
         assert _ended_by(run, signal.SIGTERM) == -signal.SIGTERM
         _empty(queue_dir)
     else:
-        # What logind does, while the program runs.
+        # logind removes the folder while the program runs.
         assert _ended_by(run, signal.SIGKILL, lambda: shutil.rmtree(queue_dir)) == -signal.SIGKILL
     accepted = run.accepted()
-    # The two ways to what a spool has.
+    # The two ways to deliver the records of a spool.
     left = [spool] if options else [queue_dir]
     _judge_frozen(mode, accepted, run.found(*left, by_start=end == "container" and bool(options)))
     if options:

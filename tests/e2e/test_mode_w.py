@@ -1,4 +1,4 @@
-"""`mode="w"`: what a killed program left for the file goes with what the file held."""
+"""`mode="w"`: records that a killed program left for the file are discarded, as is the old content of the file."""
 
 import signal
 

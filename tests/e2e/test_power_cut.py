@@ -1,6 +1,7 @@
-"""What a power cut takes: none in mode "sync", fewer than `checkpoint_every` records in "checkpoint".
+"""A power cut costs no record in mode "sync", and fewer than `checkpoint_every` records in "checkpoint".
 
-In "interval" it takes those of the last interval; else what the kernel has not written yet, and nothing in between.
+In "interval" it costs the records of the last interval; in other modes the records that the kernel has not written
+yet. No record is missing in between.
 """
 
 import contextlib
@@ -51,7 +52,7 @@ while True:
 
 @contextlib.contextmanager
 def _program(folder, queue_dir, log, mode, interval=3600.0, burst=10**9):
-    """Run the program; it logs so many records with each line of its standard input."""
+    """Run the program; it logs `burst` records with each line of its standard input."""
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(log), mode, str(EVERY), str(interval), str(burst)],
         env=programs.environment(programs.INSTALLED, queue_dir),
@@ -77,7 +78,7 @@ def _kept(log):
 
 
 def _returned_calls(pipe: int, at_least: int) -> int:
-    """Read what the program tells; return how many calls have returned by now."""
+    """Read the program's output; return how many calls have returned by now."""
     text = b""
     while text.count(b"\n") < at_least:
         assert select.select([pipe], [], [], 60)[0], f"{text.count(bytes([10]))} calls have returned, and no more do"
@@ -135,7 +136,7 @@ def test_a_power_cut_takes_the_last_interval_at_most(tmp_path):
                     program.wait(60)
             disk.unplug()
             disk.plug_in()
-            # The sync of the third may have been under way still, those of the first two were not.
+            # The sync of the third burst may still have been under way; the syncs of the first two were done.
             kept = _kept(log)
             assert kept >= 2 * burst
             lost.append(4 * burst - kept)

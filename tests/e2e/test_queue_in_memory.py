@@ -19,12 +19,12 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times what the keeper has, from the kill on.
+# Ten times the time that the keeper has, from the kill on.
 DELIVERED_SECONDS = 20
 SECONDS = 60
 RECORDS = 20_000
 
-#: What is done to /dev/shm, which the program has for itself.
+#: Obstacles in /dev/shm, which the program has for itself.
 _OBSTACLES = {
     "squatted": "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mkdir -m 700 /dev/shm/logspool-0 && "
     "chown 12345 /dev/shm/logspool-0",
@@ -100,14 +100,14 @@ class _Program:
         )
 
     def run(self, text, **options):
-        """Run it to its end; return its status, what it said, and its standard error."""
+        """Run it to its end; return its status, its reports, and its standard error."""
         child = self.start(text, **options)
         with programs.ended(child):
             out, err = child.communicate(timeout=SECONDS)
         return child.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
 
     def run_and_kill(self, text, after, kill, **what):
-        """Run it, call `kill` after some witnessed lines; return its process id and what was witnessed."""
+        """Run it, call `kill` after some witnessed lines; return its process id and the witnessed lines."""
         reader, writer = os.pipe()
         child = self.start(text, witness=writer, **what)
         with programs.ended(child):
@@ -124,7 +124,7 @@ def program(tmp_path, queue_dir, request):
 
 
 def _keepers_of(*processes):
-    """Return the keepers of these processes, also those that have not begun yet."""
+    """Return the keepers of these processes, also keepers that have not begun yet."""
     ends = tuple(f"\0{_keeper.IN_MEMORY}\0{process}\0".encode() for process in processes)
     found = []
     for entry in filter(str.isdigit, os.listdir("/proc")):
@@ -168,7 +168,7 @@ time.sleep(600)
 @pytest.mark.parametrize("program", ["small", _OPENED_TO_OTHERS], indirect=True)
 def test_more_than_dev_shm_has_is_queued_and_delivered(program):
     path = program.folder / "app.log"
-    # A pipe that nobody reads.
+    # A pipe that is not read.
     os.mkfifo(path)
     end = os.open(path, os.O_RDWR)
     null = os.open(os.devnull, os.O_WRONLY)

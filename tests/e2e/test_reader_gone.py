@@ -1,4 +1,4 @@
-"""The reader of a pipe or terminal goes away while a program logs to it: what was for it is counted, nothing else."""
+"""The reader of a pipe or terminal goes away while a program logs to it: only the records for it are counted."""
 
 import json
 import os

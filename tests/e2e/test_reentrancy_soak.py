@@ -1,7 +1,7 @@
 """Signals at 20 kHz whose handler logs, garbage that logs when it is collected at every allocation, and two threads.
 
-A deadlock ends the program by the watchdog of `faulthandler`; every call is accepted or refused, and what was accepted
-is in the file once.
+The watchdog of `faulthandler` ends the program at a deadlock. Every call is accepted or refused, and every accepted
+record is in the file once.
 """
 
 import json
@@ -16,11 +16,11 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 SECONDS = {"memory": 1, "process": 5, "interval": 1, "checkpoint": 1, "sync": 1}
 if fixtures.faults_full():
     SECONDS = dict.fromkeys(SECONDS, 60)
-#: Seconds between signals. In a handler that waits for a disk the next one would nest for ever, with any logging: there
-#: each signal asks for the next.
+#: Seconds between signals. In a handler that waits for a disk the next signal would nest for ever, with any logging:
+#: there each signal asks for the next.
 PERIOD_OF = {"sync": 0.0}
 
-#: What follows the number in the line that tells how many records were refused.
+#: The text after the number in the line that reports the refused records.
 REFUSED_TOLD = b" records dropped: the queue was full"
 
 PROGRAM = """\

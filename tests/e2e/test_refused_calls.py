@@ -1,5 +1,6 @@
-"""A kernel or a container's filter that refuses a system call: nothing is missing or doubled, and logspool says what is
-weaker.
+"""The kernel or a container's filter refuses a system call: no record is missing or doubled.
+
+logspool reports which guarantee is weaker.
 """
 
 import json
@@ -56,7 +57,7 @@ if not os.fork():
 assert os.wait()[1] == 0
 """
 
-#: What is refused -> what `health()` and `doctor` name, and whether it costs records of a killed program.
+#: The refused call -> its name in `health()` and `doctor`, and whether it costs records of a killed program.
 CALLS = {
     "membarrier": ("membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)", False),
     "memfd_create": ("memfd_create", False),

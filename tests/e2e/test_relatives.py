@@ -1,4 +1,4 @@
-"""Dead relatives: a process that lives delivers what killed processes of its user left, for any file."""
+"""Dead relatives: a living process delivers the records of killed processes of its user, for any file."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times what it takes: a look each half a second, and the delivery.
+# Ten times the time for a look each half a second and the delivery.
 SECONDS = 20
 WORKERS, RECORDS = (100, 200) if fixtures.faults_full() else (8, 200)
 
@@ -187,8 +187,8 @@ def test_a_program_that_closed_the_lock_of_its_queue_is_not_taken_for_dead(tmp_p
 
 def test_health_tells_of_what_cannot_be_delivered_and_it_is_tried_again(tmp_path, queue_dir):
     (tmp_path / "sub").mkdir()
-    # A pipe that nobody reads: what the pipe does not hold is queued when the kill comes. More than the pipe holds, and
-    # less than the lane: on a busy machine records for a full lane are refused.
+    # A pipe that is not read: records that do not fit into the pipe are queued when the kill comes. `count` is more
+    # than the pipe holds, and less than the lane: on a busy machine records for a full lane are refused.
     os.mkfifo(tmp_path / "sub" / "own.log")
     end = os.open(tmp_path / "sub" / "own.log", os.O_RDWR)
     count = 5_000
@@ -199,7 +199,7 @@ def test_health_tells_of_what_cannot_be_delivered_and_it_is_tried_again(tmp_path
         shutil.rmtree(tmp_path / "sub")
         os.kill(stopped, signal.SIGCONT)
         supervisor.wait_for_its_children()
-        # Only now: without a reader the worker would give up what it writes to the pipe.
+        # Only now: without a reader the worker would drop the records that it writes to the pipe.
         os.close(end)
         until(lambda: supervisor.ask()[0] == "degraded", SECONDS, "health tells")
         _, [reason], _ = supervisor.ask()

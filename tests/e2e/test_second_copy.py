@@ -72,7 +72,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.fixture
 def run(tmp_path, queue_dir):
-    """Give a function that runs the program with a second copy beside it, and returns what was told."""
+    """Give a function that runs the program with a second copy beside it, and returns the program's report."""
     shutil.copytree(Path(logspool.__file__).parent, tmp_path / "copy" / "logspool")
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)

@@ -1,6 +1,6 @@
 """Several programs log to one file and are killed: every line whose call returned is in the file once.
 
-`LOGSPOOL_SEED=N` replays; the seed of a run stands in the name of each test.
+`LOGSPOOL_SEED=N` replays; the name of each test has the seed of the run.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ for number in range(10**9):
 
 
 class _Program:
-    """One that logs until it is killed, and what it said to be accepted."""
+    """A program that logs until it is killed, and the records that it reported as accepted."""
 
     def __init__(self, script, folder, queue_dir, who, durability):
         self._reader, writer = os.pipe()
@@ -52,14 +52,14 @@ class _Program:
         self._seen = bytearray()
 
     def see(self, count):
-        """Read until so many lines were accepted."""
+        """Read until `count` lines were accepted."""
         while self._seen.count(b"\n") < count:
             data = os.read(self._reader, 1 << 16)
             assert data, f"the program ended by itself with {self.child.wait()}"
             self._seen += data
 
     def kill(self):
-        """Kill it, and return what was accepted."""
+        """Kill it, and return the accepted lines."""
         self.child.kill()
         while data := os.read(self._reader, 1 << 16):
             self._seen += data
@@ -70,14 +70,14 @@ class _Program:
 
 
 def _rounds():
-    """Return what each round is: most in the durability that is the default."""
+    """Return the parameters of each round: most rounds have the default durability."""
     rounds = [("process", number) for number in range(ROUNDS)]
     rounds += [(other, number) for other in ("interval", "checkpoint", "sync") for number in range(1 + ROUNDS // 10)]
     return [pytest.param(*each, id=f"{each[0]}-seed-{SEED}-round-{each[1]}") for each in rounds]
 
 
 def _run(number, folder, queue_dir, durability):
-    """Let several programs log to one file, kill them, deliver the rest. Return what was witnessed and written."""
+    """Let several programs log to one file, kill them, deliver the rest. Return the witnessed and the written lines."""
     choice = random.Random(f"{SEED}-{number}")
     # With a sync for each it takes far longer.
     most = 20 if durability == "sync" else 500
@@ -98,7 +98,7 @@ def _run(number, folder, queue_dir, durability):
         for _ in range(2):
             choice.choice(running).see(choice.randrange(1, most))
             file.write(running.pop(choice.randrange(len(running))).kill())
-        # Takes over what the killed ones left, while two others go on.
+        # Takes over the records of the killed programs, while two others continue.
         running.append(begin("late"))
         running[-1].see(choice.randrange(1, most))
         for started in running:
@@ -130,7 +130,7 @@ def test_without_shared_memory_kills_cost_the_newest_lines_and_tear_one_each_at_
         who: lost for who, there in written.numbers.items() if (lost := written.missing(who, range(there[-1] + 1)))
     }
     assert len(witnessed.numbers) == PROGRAMS + 1
-    # What is torn takes the line of another program that was glued to it.
+    # A torn line takes the line of another program with it that was glued to it.
     assert sum(map(len, holes.values())) <= len(written.other) <= PROGRAMS + 1
     assert written.doubled() == {}
     assert written.out_of_order() == {}

@@ -1,4 +1,4 @@
-"""A small tmpfs that dead processes have filled: a start delivers what they left, and has room for its own queue."""
+"""Dead processes have filled a small tmpfs: a start delivers their records, and has room for its own queue."""
 
 import json
 import os

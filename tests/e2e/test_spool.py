@@ -1,4 +1,4 @@
-"""Records of an output that stalls wait on disk: a healthy program is told of it, forks and kills lose nothing."""
+"""Records of an output that stalls wait on disk: a healthy program learns of it, forks and kills lose nothing."""
 
 import contextlib
 import fcntl
@@ -59,7 +59,7 @@ if not logspool.flush(60):
 
 
 class Frozen:
-    """The program with a pipe nobody reads in the place of its log file."""
+    """The program with a pipe without a reader in the place of its log file."""
 
     def __init__(self, folder: Path, queue_dir: Path, forks: int, end: str) -> None:
         self.folder = folder
@@ -77,7 +77,7 @@ class Frozen:
             )
 
     def until_reported(self) -> dict:
-        """Wait for what the program counted."""
+        """Wait for the program's counts."""
         import json
 
         report = self.folder / "report"
@@ -86,7 +86,7 @@ class Frozen:
         return json.loads(report.read_text())
 
     def read(self) -> bytes:
-        """Return what the pipe holds at the moment."""
+        """Return the bytes in the pipe at the moment."""
         parts = []
         while True:
             try:

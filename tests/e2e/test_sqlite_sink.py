@@ -39,7 +39,7 @@ def count(path):
 
 
 def once(count):
-    """Return the counts where each of so many records is there once."""
+    """Return the counts where each of `count` records is there once."""
     return Counter(dict.fromkeys(range(count), 1))
 
 
@@ -83,7 +83,7 @@ def test_a_kill_in_the_middle_loses_nothing_and_repeats_nothing(kill, tmp_path, 
         timeout=SECONDS,
     )
     after = rows(path)
-    # The program logs in order, so what was accepted has no holes.
+    # The program logs in order, so the accepted records have no gaps.
     assert after == once(len(after))
     assert len(after) >= max(200, len(before))
 

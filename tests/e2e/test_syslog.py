@@ -32,7 +32,7 @@ def program() -> str:
 
 
 def free_port(kind: int) -> int:
-    """Return a port of loopback that nobody has."""
+    """Return a free port of loopback."""
     with socket.socket(socket.AF_INET, kind) as reserved:
         reserved.bind(("127.0.0.1", 0))
         return int(reserved.getsockname()[1])
@@ -121,7 +121,7 @@ class Rsyslog:
         return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
 
     def wait_for(self, count):
-        """Return its messages once there are so many."""
+        """Return its messages once there are `count`."""
         until(lambda: len(self.messages()) >= count, SECONDS, f"{count} messages")
         return self.messages()
 
@@ -320,7 +320,7 @@ def test_a_restart_under_load_over_tls_leaves_at_most_one_gap(tmp_path, queue_di
 
     found = received(tls_rsyslog)
     missing = sorted(set(range(20_000)) - set(found))
-    # What the system had accepted and rsyslogd had not read when it ended is lost, as RFC 5425 says.
+    # Messages that the system had accepted and rsyslogd had not read at its end are lost, as RFC 5425 says.
     assert not missing or missing == list(range(missing[0], missing[-1] + 1)), missing
     assert len(missing) < 20_000 - 500
 

@@ -240,7 +240,7 @@ def test_identities_hold_at_three_hundred_moments_and_written_is_the_number_of_l
     assert _report(folder, "broken.json") == []
     assert end["broken"] == []
     assert end["waiting"] == 0
-    # On a loaded machine the queue may be full. A line tells of the refused records, and is written but not offered.
+    # On a loaded machine the queue may be full. A line reports the refused records; it is written but not offered.
     told = [re.fullmatch(rb"(\d+) records dropped: the queue was full", line) for line in found.other]
     logged = sum(map(len, found.numbers.values()))
     assert sum(int(message[1]) for message in told) <= end["refused"]
@@ -267,5 +267,5 @@ def test_accounting_goes_on_in_a_forked_child(run_program):
     outcome.expect_success()
     begin, end = _report(folder, "forked.json"), _report(folder, "child.json")
     assert begin["broken"] + end["broken"] == []
-    # Whether a child begins at zero or where its parent was is not said; what it adds is.
+    # A child may begin at zero or at its parent's counts; only the records that it adds are defined.
     assert (end["offered"] - begin["offered"], end["written"] - begin["written"], end["waiting"]) == (100, 100, 0)

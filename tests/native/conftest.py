@@ -17,7 +17,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 @pytest.fixture(autouse=True)
 def queue_dir(monkeypatch):
-    """Give a test its own queue folder: a process of another test would deliver what a killed program left, too."""
+    """Give a test its own queue folder: a process of another test would deliver records of killed programs, too."""
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="logspool-native-", dir=memory, ignore_cleanup_errors=True) as folder:
         monkeypatch.setenv("LOGSPOOL_QUEUE_DIR", folder)
@@ -37,7 +37,7 @@ def package(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def library(request, tmp_path_factory):
-    """Return the folder with the library. LOGSPOOL_NATIVE_LIBRARY names one that is built."""
+    """Return the folder with the library. LOGSPOOL_NATIVE_LIBRARY names the folder of a library built before."""
     built = os.environ.get("LOGSPOOL_NATIVE_LIBRARY")
     if built is None:
         return request.getfixturevalue("package") / "lib"

@@ -1,4 +1,4 @@
-"""What the comparison of interpreters shows and judges."""
+"""The comparison of interpreters: its output and its verdicts."""
 
 import sys
 from pathlib import Path

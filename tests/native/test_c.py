@@ -20,7 +20,7 @@ def run(*command, timeout=120, cwd=None):
 
 
 def recovered(program, path):
-    """Return the lines of a file, after what dead programs left was delivered."""
+    """Return the lines of a file, after the records of dead programs were delivered."""
     assert run(program("ends"), path, "recover", 0).returncode == 0
     return path.read_text().splitlines()
 

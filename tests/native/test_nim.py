@@ -93,7 +93,7 @@ def test_each_record_is_written_once(nim, tmp_path, ending):
     done = subprocess.run([nim(PROGRAMS / "ends.nim"), ending, "a.log", "b.log"], cwd=tmp_path, timeout=60, check=False)
     assert {"return": 0, "quit": 0, "raise": 1, "kill": -9}[ending] == done.returncode
     if ending == "kill":
-        # The next program that writes to the files delivers what is left.
+        # The next program that writes to the files delivers the remaining records.
         subprocess.run([nim(PROGRAMS / "values.nim"), "b.log", "wanted"], cwd=tmp_path, check=True, timeout=60)
 
     lines = (tmp_path / "b.log").read_text().splitlines()[:4000]

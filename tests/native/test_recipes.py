@@ -82,7 +82,7 @@ def test_the_port_makes_a_package_that_cmake_finds(tmp_path, linkage):
 
 
 def test_the_recipe_of_conan_takes_the_version_and_files_that_are_there(tmp_path):
-    """Runs what needs no Conan of the recipe, beside stand-ins of its modules."""
+    """Runs the parts of the recipe that need no Conan, with fakes of its modules."""
     (tmp_path / "conan/tools").mkdir(parents=True)
     (tmp_path / "conan/__init__.py").write_text("class ConanFile:\n    pass\n")
     (tmp_path / "conan/errors.py").write_text("class ConanInvalidConfiguration(Exception):\n    pass\n")

@@ -5,16 +5,16 @@ import socket
 import threading
 import time
 
-#: Bytes that are read at once, and what the system keeps of a connection before they are read.
+#: Bytes per read, and the size of a connection's receive buffer.
 PIECE = 16 * 1024
 
 
 class Proxy:
     """Forwards connections to its `port` to another port of loopback.
 
-    `cuts` has what happens to the next connections, the first to the first: ("request", COUNT) ends it after so many
-    bytes of the sink, and ("answer", COUNT) when the server answers after so many bytes, so that the answer is lost.
-    `pace` is how many bytes of the sink it passes on in a second; None is no limit.
+    `cuts` holds the fates of the next connections, in their order: ("request", COUNT) ends a connection after COUNT
+    bytes from the sink. ("answer", COUNT) ends it at the server's answer after COUNT bytes: the answer is lost.
+    `pace` is the number of bytes per second that it passes on from the sink; None is no limit.
     """
 
     def __init__(self, target, pace=None):
@@ -34,7 +34,7 @@ class Proxy:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def refuse(self):
-        """Take no more connections; those that there are go on."""
+        """Take no more connections; open connections stay."""
         _close(self._listener)
 
     def __enter__(self):
@@ -58,7 +58,7 @@ class Proxy:
 
 
 class Connection:
-    """A connection of a sink and one of the server."""
+    """A connection from a sink and its connection to the server."""
 
     def __init__(self, proxy, sink, server, cut):
         self.proxy, self.sink, self.server = proxy, sink, server

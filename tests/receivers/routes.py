@@ -41,7 +41,7 @@ class Route:
         return self.address.format(port=port, folder=server.folder, ca=ca)
 
     def numbers(self, server):
-        """Return the numbers of the records at the receiver, in its order. Half a message has none."""
+        """Return the numbers of the records at the receiver, in its order. Half a message has no number."""
         name = self.names["order"]
         return [int(record[name]) for record in server.records() if name in record]
 
@@ -189,7 +189,7 @@ def all_routes():
     yield from sockets("collector", "", "lines", LINES)
     address = "gelf+udp://127.0.0.1:{port}"
     for compression in ("none", "gzip", "zlib"):
-        # The reader takes datagrams of at most so many bytes.
+        # The reader takes datagrams of at most `chunk_bytes`.
         options = {"chunk_bytes": 1420, "compression": compression}
         route = Route("graylog-reader", "gelf-udp", address, GELF, options=options, confirms=False)
         yield f"gelf-{compression}", route

@@ -25,14 +25,14 @@ SECONDS = 60
 LONG_ANSWER = 1 << 27
 
 
-#: The system gives higher ports to connections, so that none of these takes the port of a server that is away. Each
+#: The system gives higher ports to connections, so that no connection takes the port of a server that is away. Each
 #: worker of the tests has a thousand of its own, because a server binds its ports later than they are chosen.
 _FIRST_PORT = 20_000 + 1000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 12)
 _PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 1000))
 
 
 def free_port():
-    """Return a port of loopback that nobody has, neither for connections nor for datagrams."""
+    """Return a port of loopback that is free for connections and for datagrams."""
     while True:
         port = next(_PORTS)
         with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
@@ -95,7 +95,7 @@ class Server:
 
 
 class Http:
-    """What servers with an HTTP interface have in common."""
+    """The common parts of servers with an HTTP interface."""
 
     def ask(self, path, **query):
         """Return the body of the answer to a query."""
@@ -190,7 +190,7 @@ class Collector(Server):
         return [str(self.program), f"--config=file:{self.folder}/collector.yaml"]
 
     def records(self):
-        """Return all records with the parts of OTLP, the attributes, and the fields of what they hold, side by side."""
+        """Return all records: the parts of OTLP, the attributes and the fields of the body, side by side."""
         kept = self.folder / "kept"
         found = []
         for line in kept.read_text().splitlines(keepends=True) if kept.exists() else []:

@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.real]
 
 COUNT = 10_000
 
-#: Datagrams that fit into the buffer of a socket, so that none is lost before it is read.
+#: A group of datagrams fits into the buffer of a socket: no datagram is lost before it is read.
 GROUP = 100
 
 TRACEBACK = "Traceback (most recent call last):\n"
@@ -48,7 +48,7 @@ def test_every_record_arrives_once_with_all_its_parts(name, tmp_path, queue_dir,
 
 
 def check(route, number, seen):
-    """Compare the parts of a record that the receiver shows with those that were logged."""
+    """Compare the parts of a record that the receiver shows with the logged parts."""
     expected = {"order": number, "message": sender.message(number), "level": sender.level(number)}
     expected |= {"logger": "shop.cart", "function": "emit", **sender.FIELDS}
     raised = f"ValueError: broken {number}" if number % 100 == 99 else None

@@ -1,8 +1,9 @@
 """Real receivers that come late, are killed, end in order, lose connections or are slow.
 
-What a sink promises depends on the protocol. A record that the receiver has not acknowledged is sent again: none is
-missing, and none comes twice but those of requests without an answer. Syslog and lines have no acknowledgements: what
-the system of the sender had accepted, and the receiver had not read, is lost with the connection.
+The promises of a sink depend on the protocol. A sink sends a record again until the receiver has acknowledged it: no
+record is missing, and only records of requests without an answer come twice. Syslog and lines have no
+acknowledgements: records that the sender's system had accepted and the receiver had not read are lost with the
+connection.
 """
 
 import signal
@@ -24,10 +25,10 @@ STREAMS = [name for name, route in ROUTES.items() if not route.confirms and not 
 #: A proxy needs a port.
 PROXIED = [name for name, route in ROUTES.items() if route.port and not route.port.endswith("udp")]
 
-#: Bytes of records a second for what has to be in the middle of its work for a while.
+#: Bytes of records per second, where a receiver has to be in the middle of its work for a while.
 PACE = 1_000_000
 
-#: The same where the system takes megabytes that nobody has read.
+#: The same where the system accepts megabytes that the receiver has not read.
 STREAM_PACE = 300_000
 
 
@@ -50,7 +51,7 @@ def wait_for(route, server, first, count):
 
 
 def once(count):
-    """Return the counts where each of so many records is there once."""
+    """Return the counts where each of `count` records is there once."""
     return Counter(range(count))
 
 
@@ -60,7 +61,7 @@ def repeats(found):
 
 
 def expect_all(program, count):
-    """Flush, and compare the statistics: all records are written, none is dropped. Return the statistics."""
+    """Flush, and compare the statistics: all records are written, no record is dropped. Return the statistics."""
     assert program.ask("flush", SECONDS) is True, program.ask("stats")
     stats = program.ask("stats")
     assert {name: stats[name] for name in ("written", "dropped", "queued", "spooled")} == {
@@ -131,7 +132,7 @@ def test_a_receiver_that_ends_in_mid_stream_misses_only_what_it_had_acknowledged
     assert set(found) <= set(range(count))
     # A part of a batch can be acknowledged before the batch counts as written.
     assert all(number < acknowledged + IN_FLIGHT for number in missing)
-    # After a SIGKILL, what it had acknowledged and not yet written to its files is its own loss.
+    # After a SIGKILL, the receiver itself loses records that it had acknowledged and not yet written to its files.
     if end in server.keeps:
         assert not missing
     assert all(acknowledged <= number < acknowledged + IN_FLIGHT for number in twice)

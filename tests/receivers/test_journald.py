@@ -97,7 +97,7 @@ def test_journald_keeps_every_record_with_all_its_parts(tmp_path, queue_dir, jou
     count = 10_000
     address = f"journald://{journald.folder}/run/socket"
     with sender.Sender(tmp_path, queue_dir, address) as program:
-        # The socket takes what it has room for, before journald is there.
+        # Before journald is there, the socket accepts records until its buffer is full.
         program.ask("log", count)
         journald.start()
         assert program.ask("flush", SECONDS) is True

@@ -1,4 +1,4 @@
-"""What only Loki has: labels, structured metadata, and lines that it refuses."""
+"""Features of Loki alone: labels, structured metadata, and lines that it refuses."""
 
 import json
 from collections import Counter

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-# Ten times what a slow machine was seen to need.
+# Ten times the time that a slow machine needed.
 DEADLINE = 60.0
 
 # The browser reads its orders from descriptor 3 and answers on 4.
@@ -26,7 +26,7 @@ class Browser:
         orders, self.orders = os.pipe()
         self.answers, answers = os.pipe()
         options = ["--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu", "--hide-scrollbars"]
-        # What it would ask the network for by itself, and a sandbox that a container does not let it have.
+        # No network requests of the browser's own, and no sandbox: a container does not allow it.
         options += ["--disable-background-networking", "--disable-component-update", "--no-sandbox"]
         options += ["--disable-dev-shm-usage", f"--user-data-dir={folder}", "about:blank"]
         self.process = subprocess.Popen(
@@ -39,7 +39,7 @@ class Browser:
         os.close(orders)
         os.close(answers)
         self.number, self.rest, self.session = 0, b"", None
-        #: What the page's console and the browser itself complained about.
+        #: Complaints of the page's console and of the browser itself.
         self.complaints: list[str] = []
         targets = self.order("Target.getTargets")["targetInfos"]
         page = next(target["targetId"] for target in targets if target["type"] == "page")
@@ -77,7 +77,7 @@ class Browser:
         return message
 
     def go(self, url: str) -> None:
-        """Open an address; of the page that is open, with another part behind `#`, without loading it."""
+        """Open an address. An address that differs from the open page only after `#` does not load the page again."""
         self.order("Page.navigate", url=url)
 
     def evaluate(self, expression: str) -> Any:
@@ -110,7 +110,7 @@ class Browser:
         self.evaluate(f"document.querySelector({json.dumps(selector)}).value = {json.dumps(text)}")
 
     def press(self, key: str, text: str = "") -> None:
-        """Press a key of the keyboard, and let it go; `text` is what it writes."""
+        """Press a key of the keyboard and release it; `text` is the text that the key writes."""
         codes = {"Enter": 13, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
         code = {"key": key, "windowsVirtualKeyCode": codes.get(key, ord(key[0].upper()))}
         if text:

@@ -1,4 +1,4 @@
-"""Clients of a service, one in each mode, and what they said was accepted."""
+"""Clients of a service, one in each mode, and the records that they reported as accepted."""
 
 import collections
 import contextlib
@@ -11,12 +11,12 @@ import threading
 import time
 from pathlib import Path
 
-#: Ten times what a busy machine needs.
+#: Ten times the time that a busy machine needs.
 DEADLINE = 60.0
 
 MODES = ("memory", "process", "interval", "checkpoint", "sync")
 
-# Each number that was accepted is written to a pipe: what the pipe holds is what was promised.
+# The program writes the number of each accepted record to a pipe: the numbers in the pipe are promised.
 PROGRAM = """
 import ctypes, json, logging, os, signal, sys, threading, time
 import logspool
@@ -55,7 +55,7 @@ RECOVERY = "import logspool, sys\nreport = logspool.recover(*sys.argv[1:])\nasse
 
 
 class Client:
-    """One that runs: logs `NAME NUMBER`, so many times or until it is told to end, then does what `end` says."""
+    """A running client: logs `NAME NUMBER`, `records` times or until it is asked to end, then runs `end`."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class Client:
 
     @property
     def accepted(self) -> int:
-        """How many records it has said were accepted; a line that a kill cut does not count."""
+        """Return how many records it reported as accepted; a line that a kill cut does not count."""
         return sum(line.endswith(b"\n") for line in list(self.told))
 
     def wait_accepted(self, count: int) -> None:
-        """Wait until so many are accepted."""
+        """Wait until `count` records are accepted."""
         until = time.monotonic() + DEADLINE
         while self.accepted < count:
             assert self.process.poll() is None and time.monotonic() < until, (self.name, self.accepted, self.said)
@@ -124,7 +124,7 @@ class Client:
 
 @contextlib.contextmanager
 def in_each_mode(address: str, queue_dir: Path, options=lambda mode: {}, *, count=lambda mode: 10**9, **more):
-    """Start a client in each mode, by that name, and yield them; what is left of them is killed at the end."""
+    """Start a client in each mode, named after it, and yield them; clients that still run are killed at the end."""
     env = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
     with contextlib.ExitStack() as ends:
         started = []
@@ -142,7 +142,7 @@ def with_a_spool(folder: Path):
 
 
 def wait_until(what: str, is_so) -> None:
-    """Wait until that is so."""
+    """Wait until `is_so()` is true."""
     until = time.monotonic() + DEADLINE
     while not is_so():
         assert time.monotonic() < until, what
@@ -150,7 +150,7 @@ def wait_until(what: str, is_so) -> None:
 
 
 def run(program: str, *arguments: object, queue_dir: Path) -> None:
-    """Run a program to its end, which must be a good one."""
+    """Run a program; it has to succeed."""
     command = [sys.executable, "-c", program, *map(str, arguments)]
     env = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
     done = subprocess.run(command, env=env, timeout=2 * DEADLINE, capture_output=True, text=True)
@@ -158,7 +158,7 @@ def run(program: str, *arguments: object, queue_dir: Path) -> None:
 
 
 def numbers(messages: "list[str]") -> "dict[str, list[int]]":
-    """Return the numbers that are stored of each client, in the order of the store."""
+    """Return the stored numbers of each client, in the order of the store."""
     found = collections.defaultdict(list)
     for message in messages:
         name, number = message.split()

@@ -22,7 +22,7 @@ import executables
 from suite import dispositions
 from suite.fixtures import queue_dir  # noqa: F401
 
-# Ten times what a slow machine was seen to need.
+# Ten times the time that a slow machine needed.
 DEADLINE = 30.0
 
 
@@ -69,7 +69,7 @@ class Service:
             command = ["sh", "-c", 'ulimit -v "$0" && exec "$@"', str(address_space // 1024), *command]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         self.listening = threading.Event()
-        #: Cleared, what the service says is not read: its pipe fills.
+        #: While it is cleared, the output of the service is not read: its pipe fills.
         self.heard = threading.Event()
         self.heard.set()
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -124,7 +124,7 @@ class Service:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def wait_for(self, count: int, expression: str = "") -> "list[dict]":
-        """Return the rows of a query once there are so many, newest first; fail with what there is at the deadline."""
+        """Return the rows of a query once there are `count`, newest first; at the deadline fail with the rows found."""
         until = time.monotonic() + DEADLINE
         while True:
             rows = self.query(expression, "--limit", str(count + 1))
@@ -142,14 +142,14 @@ class Service:
         return messages
 
     def wait_said(self, part: str, times: int) -> None:
-        """Wait until so many messages of the service hold a part; what it says takes a way of its own."""
+        """Wait until `times` messages of the service contain `part`; messages arrive on a pipe of their own."""
         until = time.monotonic() + DEADLINE
         while times != sum(part in line for line in self.said):
             assert time.monotonic() < until, self.said
             time.sleep(0.01)
 
     def wait_metric(self, line: str) -> str:
-        """Wait until the metrics have a line; return all of them. Counters change after what they count."""
+        """Wait until the metrics have a line; return all of them. Counters change after the events that they count."""
         until = time.monotonic() + DEADLINE
         while line not in (found := self.get("/metrics")[1]).splitlines():
             assert time.monotonic() < until, f"no {line} in {found}"
@@ -205,7 +205,7 @@ def start_service(logspool_binary, tmp_path):
 
     yield start
     for service in started:
-        # Also one that a test has killed: its pipe is open.
+        # A test may have killed the service: its pipe is still open.
         service.stop()
         assert not any("panicked" in line for line in service.said), "\n".join(service.said)
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL of one test, and what it holds."""
+"""A PostgreSQL of one test, and its contents."""
 
 import socket
 import struct
@@ -27,7 +27,7 @@ class Postgres(Server):
 
 
 class Session:
-    """A connection of its own to a server; what it began ends with it."""
+    """A connection of its own to a server; an open transaction ends with it."""
 
     def __init__(self, server: Postgres):
         """Connect."""

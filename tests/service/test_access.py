@@ -45,7 +45,7 @@ def test_pages_of_other_names_can_neither_ask_nor_write(service):
     ):
         assert 403 == service.get("/x?msg=forged&levelno=50", **headers)[0]
         assert 403 == service.post("/log", b"msg=x&levelno=20", "application/x-www-form-urlencoded", **headers)[0]
-    # What a form of a page can send without asking first.
+    # Requests that a form of a page can send without asking first.
     for headers in ({"Sec-Fetch-Site": "cross-site"}, {"Origin": own}, {"Referer": "http://evil.example/"}):
         assert 403 == service.post("/ingest", good, "text/plain", **headers)[0]
     assert [] == service.query()
@@ -73,7 +73,7 @@ def test_wrong_questions_are_refused(service, path, part):
 def test_a_request_with_two_lengths_is_refused_and_its_connection_closed(service, before, order):
     lengths = [b"Content-Length: 19\r\n", b"Transfer-Encoding: chunked\r\n"][::order]
     head = b"POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + b"".join(lengths)
-    # What comes after the body would be the next request for a service that believes the length.
+    # A service that believes the length would take the bytes after the body for the next request.
     body = b'f\r\n{"message": "x"}\r\n0\r\n\r\n'
     url = urllib.parse.urlsplit(service.url)
     with socket.create_connection((url.hostname, url.port), timeout=30) as connection:

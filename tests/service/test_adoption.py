@@ -1,4 +1,4 @@
-"""`logspool serve --adopt`: what killed programs left is delivered once, without another start of theirs."""
+"""`logspool serve --adopt`: records of killed programs are delivered once, without another start of the programs."""
 
 import json
 import os
@@ -75,7 +75,7 @@ def test_records_of_a_killed_client_arrive_without_another_start(start_service, 
     service = start_service("--listen", listen, "--adopt", str(queue_dir))
     service.wait_for(5000)
     wait_empty(queue_dir)
-    # What comes while it runs; stopped, it takes the client's connection and no record.
+    # Records that come while it runs. A stopped service takes the client's connection and no record.
     service.process.send_signal(signal.SIGSTOP)
     leave(LEFT, listen, "late", env=environment)
     service.process.send_signal(signal.SIGCONT)

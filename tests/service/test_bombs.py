@@ -1,4 +1,4 @@
-"""Input that is small when it is sent and large when it is decoded: memory stays bounded, and nobody else waits."""
+"""Small input that is large when decoded: memory stays bounded, and no other sender waits."""
 
 import base64
 import collections
@@ -53,7 +53,7 @@ def test_each_bomb_becomes_one_record_and_takes_little_memory(start_service, bom
 
     assert all(row["message"].startswith("cannot read a ") for row in rows)
     assert BOMBERS == json.loads(service.get("/api/stats")[1])["frames_rejected"]
-    # What is read and not decoded yet is a quarter of the budget at most.
+    # Input that is read and not decoded yet takes a quarter of the budget at most.
     assert peak_mb(service) - before < 96
 
 
@@ -66,7 +66,7 @@ def throw(sender: socket.socket, bomb: bytes) -> None:
 
 
 def test_tiny_frames_that_cannot_be_read_are_counted_in_few_records(service):
-    """One record for each run of equal frames in what one read of the connection returned."""
+    """Each read of the connection makes one record for each run of equal frames in it."""
     send(service.tcp, b"{}\n" * 1_000 + b'{"message": "good"}\n' + b"x\n" * 500)
 
     until = time.monotonic() + DEADLINE
@@ -94,7 +94,7 @@ def test_a_frame_of_no_bytes_ends_its_connection(service):
 
 
 def test_a_bomb_does_not_keep_the_record_of_another_sender_waiting(start_service):
-    """The honest one is on another address."""
+    """The honest sender has another address."""
     service = start_service(config=f"{LISTEN}[limits]\nwaiting_bytes = 8_388_608\n")
     entry = packed([1763800000, {"message": "x" * 100}])
     ended = threading.Event()
@@ -234,7 +234,7 @@ def text32(value: str) -> bytes:
 
 def test_bytes_that_were_not_decoded_are_reported_at_the_end(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # A database that takes connections and never says a word.
+        # A database that takes connections and never answers.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         config = f'store = ["{store}"]\n{LISTEN}[limits]\nwaiting_bytes = 1_048_576\nshutdown_seconds = 1\n'
         service = start_service(config=config)

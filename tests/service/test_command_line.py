@@ -1,4 +1,4 @@
-"""The commands: what they print, and what they say to wrong input."""
+"""The commands: their output, and their answers to wrong input."""
 
 import json
 import os

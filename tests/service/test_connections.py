@@ -1,4 +1,4 @@
-"""Connections are shared fairly: nobody keeps others out, and health checks are answered whatever senders do."""
+"""Connections are shared fairly: no address keeps others out, and health checks are answered whatever senders do."""
 
 import contextlib
 import http.client
@@ -97,7 +97,7 @@ def http_address(service) -> "tuple[str, int]":
 
 
 def number(service, name: str) -> int:
-    """Return a number of the metrics; 0 where there is none yet."""
+    """Return a number of the metrics; 0 if the metrics do not have it yet."""
     found = re.search(rf"^logspool_service_{re.escape(name)} (\d+)$", ask(http_address(service), "/metrics")[1], re.M)
     return int(found[1]) if found else 0
 
@@ -158,7 +158,7 @@ def test_one_address_cannot_fill_the_reserve_of_http(start_service, senders):
         tail.sendall(b"GET /api/tail HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for last in range(2, 40):
             assert (200, "ok\n") == ask(http_address(service), "/readyz", f"127.0.0.{last}")
-        # Those that got in are closed soon, too; and a live tail does not keep its place either.
+        # The admitted connections are closed soon, too; a live tail does not keep its place either.
         assert all(closed(connection) for connection in [*silent, tail])
         assert (200, "ok\n") == ask(http_address(service), "/readyz", "127.0.0.1")
     finally:

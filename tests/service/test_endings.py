@@ -1,4 +1,4 @@
-"""However a service ends: what was acknowledged is stored, and once; what was sent before SIGTERM is stored."""
+"""However a service ends: acknowledged records are stored, and once; records sent before SIGTERM are stored."""
 
 import contextlib
 import json
@@ -63,7 +63,7 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
 @pytest.mark.parametrize("sender", ["stream", "datagrams", "answered"])
 def test_records_that_no_store_took_in_time_are_told(start_service, sender):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # A database that takes connections and never says a word, then one that has gone.
+        # A database that takes connections and never answers, then a database that has gone.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         config = (
             f'store = ["{store}"]\nlisten = ["tcp://127.0.0.1:0", "udp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
@@ -91,7 +91,7 @@ def test_records_that_no_store_took_in_time_are_told(start_service, sender):
 
 
 def test_a_service_whose_messages_nobody_reads_goes_on(start_service, monkeypatch):
-    # Of the warnings that a peer can cause most are left out, but not of the words for a developer.
+    # Most warnings that a peer can cause are left out; debug messages are not.
     monkeypatch.setenv("LOGSPOOL_LOG", "debug")
     service = start_service()
     service.heard.clear()
@@ -115,7 +115,7 @@ WINDOW = 8
 
 
 class Client:
-    """Sends numbered chunks, and sends again with a new connection what was not acknowledged: same bytes, same ids."""
+    """Sends numbered chunks; sends unacknowledged chunks again with a new connection: same bytes, same ids."""
 
     def __init__(self, sizes: random.Random):
         """Begin with record 1; the sizes of chunks are drawn."""

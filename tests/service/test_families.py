@@ -1,4 +1,4 @@
-"""Addresses of IPv6, and errors that nobody reads."""
+"""Addresses of IPv6, and errors that no program reads."""
 
 import contextlib
 import http.client

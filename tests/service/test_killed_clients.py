@@ -1,4 +1,4 @@
-"""Clients killed at a random moment: the next start or `recover()` sends what is left; each record is stored once."""
+"""Clients killed at random: the next start or `recover()` sends the remaining records; each record is stored once."""
 
 import itertools
 import os
@@ -46,7 +46,7 @@ def test_each_accepted_record_of_a_killed_client_is_stored_once(start_service, q
     # Six tests share the rounds, and the two long ones a few more.
     for turn in range(max(3, KILLS // (24 if is_long else 6))):
         name = f"c{turn}"
-        # Installed, and alone. What waits for a second goes to the spool, also what is on its way.
+        # Installed, and alone. Records that wait for a second go to the spool, also records that are being sent.
         options = {"spool_dir": str(tmp_path / "spool")} if is_long else [{}, None][turn % 2]
         with clients.Client(listen, name, variables, options, pause=1e-5 if is_long else 0.0) as client:
             client.wait_accepted(1)

@@ -146,7 +146,7 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
     with socket.create_connection(service.tcp) as line:
         line.sendall(b"<14>abc")
         assert closed(line)
-    # What had come of them is kept.
+    # The bytes that had arrived are kept.
     assert ["abc"] == [row["message"] for row in service.wait_for(1, "abc")]
     assert ["abc"] == [row["fields"]["frame"][4:] for row in service.wait_for(1, "logger=logspool.undecoded")]
     with socket.create_connection(service.tcp) as idle:
@@ -224,7 +224,7 @@ def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind, st
 
 def test_a_request_waits_for_room_for_some_seconds_only(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # A database that takes connections and never says a word.
+        # A database that takes connections and never answers.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         config = (
             f'store = ["{store}"]\nlisten = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'

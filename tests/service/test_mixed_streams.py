@@ -21,7 +21,7 @@ def messages(rows):
     return sorted(row["message"] for row in rows)
 
 
-#: What a connection sends, and the messages that are found.
+#: The bytes that a connection sends, and the messages that are found.
 STREAMS = {
     "text": (
         b"Hello world\n  indented\n2026-11-22 10:00 paid\n\nlast",

@@ -1,4 +1,4 @@
-"""What `docs/explain/guarantees-in-detail.md` says of records for a service, in the modes that there are.
+"""Checks `docs/explain/guarantees-in-detail.md` for records sent to a service, in each mode.
 
 Each test has a client in every mode at once, beside one service.
 """
@@ -23,7 +23,7 @@ LASTING = [mode for mode in MODES if mode != "memory"]
 #: A call in these modes waits for the service, each time or now and then.
 RECORDS_OF = {"sync": 8, "checkpoint": 120}
 
-#: Ends of a program, and what it ends with.
+#: Ends of a program, and its exit code.
 ENDS = {
     "pass": 0,
     "sys.exit(3)": 3,
@@ -82,7 +82,7 @@ def test_a_kill_costs_the_mode_memory_its_newest_records_and_the_others_nothing(
     with clients.in_each_mode(address, queue_dir, pause=0.001) as started:
         for client in started:
             client.wait_accepted(8)
-        # What is logged from here on is not acknowledged before the kill.
+        # Records logged from here on are not acknowledged before the kill.
         service.process.send_signal(signal.SIGSTOP)
         before = {client.name: client.accepted for client in started}
         for client in started[:3]:
@@ -105,7 +105,7 @@ def test_what_killed_programs_left_is_delivered_by_the_service_without_a_start_o
         for client in started:
             client.wait_accepted(8)
         service.process.send_signal(signal.SIGSTOP)
-        # The calls of these modes return when their records lie in the spool.
+        # The calls of these modes return when their records are in the spool.
         before = [client.accepted for client in started]
         for client, count in zip(started, before):
             client.wait_accepted(count + (3 if client.name == "sync" else 60))
@@ -167,7 +167,7 @@ time.sleep(60)
 
 
 def test_a_sender_whose_memory_is_gone_with_it_loses_what_its_mode_says(start_service, address, tmp_path):
-    # A container that is removed, or a machine that is started anew: the queue is gone, and the disk is there.
+    # A container that is removed, or a machine that restarts: the queue is gone, and the disk is there.
     bounded = {"process": 200, "interval": 200}
     spools = tmp_path / "spools"
     with queue_folder.private() as queue_dir:

@@ -1,4 +1,4 @@
-"""What a service goes through, with a client in each mode: nothing is lost and nothing is there twice."""
+"""A service in trouble, with a client in each mode: no record is lost and no record is stored twice."""
 
 import struct
 import sys
@@ -36,7 +36,7 @@ def get_on(started: "list[clients.Client]", records: int = 5) -> None:
 def check(started: "list[clients.Client]", service, order=list, messages=None) -> None:
     """Let the clients end; everything that they logged is stored once, in its order.
 
-    Where records lie in files of several days, `order` is `sorted`: that of the files is not that of their coming.
+    If records are in the files of several days, `order` is `sorted`: the files are not read in the order of arrival.
     """
     codes = [client.tell() for client in started]
     assert [0] * len(MODES) == codes, [client.said for client in started]
@@ -50,7 +50,7 @@ def test_each_record_is_stored_once_though_the_disk_of_the_service_is_full_for_a
 ):
     with mounts.small(tmp_path / "disk", "64m") as disk:
         service = start_service("--listen", address, "--store", f"sqlite:{disk / 'data'}", folder=disk)
-        # One of the modes that wait would stop while the disk is full: a spool lets it go on.
+        # Clients of the modes that wait would stop while the disk is full: with a spool they continue.
         spools = tmp_path / "spools"
         with clients.in_each_mode(address, queue_dir, clients.with_a_spool(spools), pause=0.005) as started:
             get_on(started)

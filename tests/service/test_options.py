@@ -1,4 +1,4 @@
-"""Each option of the configuration does what the reference says. Those that other files show are named there.
+"""Each option of the configuration does what the reference says. Options tested in other files are named here.
 
 `connections`, `frame_seconds`, `header_seconds`: test_limits.py. `shutdown_seconds`: test_endings.py. `token_sha256`:
 test_access.py. `[tls]`: test_tls.py. `[retention]`: crates/logspool-server/tests/sqlite_retention.rs.
@@ -65,7 +65,7 @@ def test_waiting_bytes_stop_streams_and_drop_datagrams(start_service):
         )
         with socket.create_connection(service.tcp) as connection:
             connection.settimeout(3)
-            # What the kernel's buffers hold besides is far below this.
+            # The kernel's buffers hold far less than this.
             with pytest.raises(TimeoutError):
                 connection.sendall((json.dumps({"message": "x" * 100_000}).encode() + b"\n") * 1000)
             assert "limits.waiting_bytes" in service.get("/readyz")[1]

@@ -1,4 +1,4 @@
-"""What a sender of OTLP is told: in its own encoding, whether records are safe, and whether to send them again."""
+"""Answers to a sender of OTLP: in its own encoding, whether records are safe, and whether to send them again."""
 
 import gzip
 import http.client
@@ -43,7 +43,7 @@ def field(number: int, content: bytes) -> bytes:
 
 
 def number_at(body: bytes) -> "tuple[int, bytes]":
-    """A number, and what stands behind it."""
+    """Return the number at the start of `body`, and the rest."""
     number, shift = 0, 0
     for place, byte in enumerate(body):
         number |= (byte & 0x7F) << shift
@@ -138,7 +138,7 @@ def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(s
     rows = service.query("not logger=logspool.undecoded")
     assert ["a\ttab", "caf\ufffd", "mark", "number"] == sorted(row["message"] for row in rows)
     assert ["nan"] == [row["fields"]["a"] for row in rows if row["message"] == "number"]
-    # A double of OTLP has this value as text. What cannot be mended is refused, with the place in what was sent.
+    # A double of OTLP has this value as text. A body that cannot be mended is refused, with the place in the body.
     status, _, body = export(service, b'{"resourceLogs":[NaN,{]}', JSON)
     assert 400 == status and "column 18" in json.loads(body)["message"]
 
@@ -221,7 +221,7 @@ def test_stores_that_are_behind_are_told_with_the_time_to_come_back(start_servic
             connection.setblocking(False)
             line = json.dumps({"message": "x" * 100_000}).encode() + b"\n"
             left, until = line * 40, time.monotonic() + DEADLINE
-            # Until what waits fills the budget and the connection is not read any more.
+            # Until the waiting records fill the budget and the connection is not read any more.
             while json.loads(service.get("/api/stats")[1])["waiting"] < 0.9:
                 assert time.monotonic() < until
                 try:

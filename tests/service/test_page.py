@@ -1,4 +1,4 @@
-"""The web page: who gets it, what it may do, and what a browser shows."""
+"""The web page: who gets it, what it may do, and how a browser shows it."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def page(tmp_path):
     tried = browser.Browser(tool(service_tools.chromium), tmp_path / "profile")
     try:
         yield tried
-        # What is refused on purpose is told as a resource that failed to load.
+        # The browser reports a request that is refused on purpose as a resource that failed to load.
         unexpected = [said for said in tried.complaints if "status of 4" not in said]
         assert [] == unexpected
     finally:
@@ -203,8 +203,8 @@ def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
     assert ["200 records arrived faster than this page can show them. Search to see them."] == page.texts(".note")
 
 
-# Puts a gate before the page's requests: one whose path is in `shut` waits until it is removed. `cut()` breaks the
-# live connection, and `tails` counts the live connections that were made.
+# Puts a gate before the page's requests: a request whose path is in `shut` waits until the path is removed. `cut()`
+# breaks the live connection, and `tails` counts the live connections that were made.
 GATES = """
 window.shut = new Set();
 window.tails = 0;
@@ -273,7 +273,7 @@ def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(
 
 def test_a_busy_service_is_asked_again_until_it_has_room(start_service, page):
     service = start_service(config=BASE + "[limits]\nqueries = 1\n")
-    # More than a connection takes while nobody reads it.
+    # More than a connection takes while it is not read.
     send(service, *({"message": "x" * 60_000} for _ in range(200)))
     with socket.create_connection(service.address("tcp", "http")) as unread:
         unread.sendall(b"GET /api/query?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -43,7 +43,7 @@ def _shell(command, service, folder):
 
 
 def _check_commands(block, service, folder):
-    """Run the commands of a block, but those without an end; compare what they print."""
+    """Run the commands of a block, except commands without an end; compare their output."""
     for command, shown in pages.commands(block):
         if not command.startswith(("logspool serve", "logspool tail")):
             output = pages.Block(block.page, 0, "text", "", shown)
@@ -68,7 +68,7 @@ def test_the_commands_of_the_how_to_print_what_the_page_shows(service, queue_dir
     said = "\n".join(service.said).replace(store, "sqlite:logspool-data") + "\n"
     pages.Block(page, start.line, "", "", "", pages.Block(page, 0, "", "", _addressed(shown, service))).check(said)
 
-    # The handler takes its port from the standard library, whose default is that of the service.
+    # The handler takes its port from the standard library, whose default is the service's default port.
     port = f"import logging.handlers\nlogging.handlers.DEFAULT_TCP_LOGGING_PORT = {service.tcp[1]}\n"
     assert "" == _run_python(port + program.text, service, queue_dir, tmp_path)
     service.wait_for(2)

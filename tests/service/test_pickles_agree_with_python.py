@@ -44,7 +44,7 @@ values = st.recursive(
 
 
 def shown(value):
-    """What the service shows for a value, as JSON."""
+    """Return the value as the service shows it, as JSON."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

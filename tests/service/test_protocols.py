@@ -89,7 +89,7 @@ def test_chunks_of_forward_are_acknowledged_when_they_are_stored(service):
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(packed(["app", entries, {"chunk": "abc", "compressed": "text"}]))
         assert packed({"ack": "abc"}) == connection.recv(100)
-        # What was acknowledged is there at once.
+        # Acknowledged records are there at once.
         assert ["m1", "m2"] == messages(service.query())
         connection.sendall(packed(["app", gzip.compress(entries), {"chunk": "def", "compressed": "gzip"}]))
         assert packed({"ack": "def"}) == connection.recv(100)

@@ -1,4 +1,4 @@
-"""Queries and live tails are bounded, share what there is, and end with their clients: senders do not notice them."""
+"""Queries and live tails are bounded, shared fairly, and end with their clients: senders do not notice them."""
 
 import contextlib
 import json
@@ -15,13 +15,13 @@ import pytest
 
 from ports import free_port
 
-#: Ten times what a busy machine needs.
+#: Ten times the time that a busy machine needs.
 DEADLINE = 60.0
 
 LISTEN = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
-#: An expression that takes far longer than a test waits: beyond ASCII the word boundary keeps its matcher from its fast
-#: ways.
+#: An expression that takes far longer than a test waits: with the word boundary, the matcher cannot use its fast
+#: algorithms for text beyond ASCII.
 SLOW = " or ".join(f'message~"(\\w\\b.?)+{number}x"' for number in range(16))
 
 
@@ -75,7 +75,7 @@ def queries(service) -> "dict[str, int]":
 
 
 def wait_queries(service, **expected: int) -> None:
-    """Wait until so many queries do that."""
+    """Wait until the expected numbers of queries are in the expected states."""
     until = time.monotonic() + DEADLINE
     while not expected.items() <= (found := queries(service)).items():
         assert time.monotonic() < until, (expected, found)
@@ -113,7 +113,7 @@ def test_a_scan_in_postgresql_ends_when_its_client_goes(start_service, database)
     fill(service, records=1, size=10)
     asks = "FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT%FROM logspool.records%'"
     with postgres.Session(database) as holder:
-        # A query that finds nothing for as long as somebody holds this.
+        # A query that finds nothing as long as this lock is held.
         holder.run("BEGIN; LOCK TABLE logspool.records IN ACCESS EXCLUSIVE MODE")
         scan = asking(service, "/api/query", q="x")
         until = time.monotonic() + DEADLINE
@@ -149,7 +149,7 @@ def test_one_address_gets_a_share_and_others_are_answered_meanwhile(start_servic
             while 'reason="too_many_of_peer"} 3\n' in service.get("/metrics")[1]:
                 assert time.monotonic() < until
                 time.sleep(0.02)
-            # Also the one that runs: its thread gets little of a busy machine.
+            # Also the running scan: its thread gets little of a busy machine.
             for scan in scans:
                 scan.close()
             assert json.loads(patient.stdout.readline())["message"].startswith("199 ")
@@ -166,12 +166,12 @@ def test_unread_answers_hold_no_thread_and_go_on_where_they_stopped(start_servic
     fill(service, records=250)
     with contextlib.ExitStack() as ends:
         unread = [ends.enter_context(asking(service, "/api/query", limit=1000)) for _ in range(20)]
-        # A share of those that may be begun.
+        # A share of the queries that may be begun.
         wait_queries(service, running=0, unread=2, waiting=18)
         assert threads(service, "logspool-query") <= 2
         assert 200 == answer(asking(service, "/api/query", "127.0.0.2", limit=1))[0]
 
-        # What comes meanwhile is no part of it.
+        # Records that come meanwhile are no part of it.
         fill(service, records=1)
         begun, _, _ = select.select(unread, [], [], DEADLINE)
         status, _, rows = answer(begun[0])

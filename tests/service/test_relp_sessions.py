@@ -1,4 +1,4 @@
-"""Sessions of RELP as a sender sees them: what is answered, and when."""
+"""Sessions of RELP as a sender sees them: the answers, and when they come."""
 
 import socket
 
@@ -29,7 +29,7 @@ def test_a_message_is_answered_when_it_is_stored(service):
         while b"4 rsp" not in answered:
             answered += connection.recv(4096)
         assert b"".join(b"%d rsp 6 200 OK\n" % number for number in (2, 3, 4)) == answered
-        # What was acknowledged is there at once.
+        # Acknowledged records are there at once.
         assert "one" in [row["message"] for row in service.query()]
         connection.sendall(frame(5, "close"))
         assert b"5 rsp 6 200 OK\n0 serverclose 0\n" == answers(connection)

@@ -1,4 +1,4 @@
-"""The service's comparison judges what it is given: counts, ratios, parts that failed or could not be measured."""
+"""The service's comparison judges its figures: counts, ratios, parts that failed or could not be measured."""
 
 import sys
 from pathlib import Path

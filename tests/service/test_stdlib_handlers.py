@@ -1,4 +1,4 @@
-"""Unchanged handlers of the standard library: what they send is found again, with all its parts."""
+"""Unchanged handlers of the standard library: their records are found again, with all their parts."""
 
 import logging
 import logging.handlers

@@ -1,4 +1,4 @@
-"""PostgreSQL that is killed, away or stuck: nothing is lost, nothing is doubled, and `/readyz` tells."""
+"""PostgreSQL that is killed, away or stuck: no record is lost or doubled, and `/readyz` reports the state."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def database():
 
 
 def wait_ready(service, status: int, seconds: float = DEADLINE) -> str:
-    """Wait until `/readyz` answers so; return what it says."""
+    """Wait until `/readyz` answers with `status`; return its text."""
     until = time.monotonic() + seconds
     while True:
         found, said = service.get("/readyz")
@@ -81,7 +81,7 @@ class Client:
         )
 
     def end(self) -> int:
-        """Let it end; return how many records it was told were accepted, which has to be all."""
+        """Let it end; return how many records it logged. All of them have to be accepted and delivered."""
         self.process.stdin.close()
         logged, accepted, flushed = self.process.stdout.read().split()
         assert 0 == self.process.wait(DEADLINE)
@@ -91,7 +91,7 @@ class Client:
 
 
 def assert_each_once(expected: "dict[str, int]", messages: "list[str]", seed: object) -> None:
-    """Compare what is stored with what each client logged."""
+    """Compare the stored records with the records that each client logged."""
     found = Counter(messages)
     wanted = Counter({f"{name} {number}": 1 for name, count in expected.items() for number in range(count)})
     lost, doubled = wanted - found, found - wanted
@@ -138,7 +138,7 @@ def test_kills_of_service_and_database_in_turn_lose_and_double_nothing(
 
 # The pace of the short form is lower: its service is not optimised, and other tests run beside it.
 AWAY_SECONDS, AWAY_RATE = (120, 20_000) if FULL else (10, 3_000)
-#: Twice what is logged meanwhile, at 200 bytes a record.
+#: Twice the bytes that are logged meanwhile, at 200 bytes a record.
 SPOOL_BYTES = (1 << 30) if FULL else (64 << 20)
 
 
@@ -172,7 +172,7 @@ def test_a_database_that_was_away_gets_everything_once_while_more_comes(
     while in_store() == before:
         assert time.monotonic() - back < DEADLINE, "the database is back, and nothing is stored"
         time.sleep(0.02)
-    # It has caught up when it has what was logged until now, at the pace that the client keeps.
+    # It has caught up when it has all records logged until now, at the client's pace.
     began, first = time.monotonic(), in_store()
     while (missing := AWAY_RATE * (time.monotonic() - gone) + before - in_store()) > AWAY_RATE:
         assert time.monotonic() - began < 10 * AWAY_SECONDS + DEADLINE, f"{missing:.0f} records behind"

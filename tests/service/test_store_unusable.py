@@ -1,4 +1,4 @@
-"""A store that cannot be used, or only in part: what the service says, and what goes on working."""
+"""A store that cannot be used, or only in part: the service's reports, and the parts that still work."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 DEADLINE = 30.0
-#: Whom a query runs as that may not write to the folder; only root can run it so.
+#: The user of a query that may not write to the folder; only root can start such a query.
 NOBODY = 65534
 
 
@@ -29,7 +29,7 @@ def day_file(service) -> Path:
 
 
 def ready(service, wanted) -> str:
-    """Wait until `/readyz` answers as wanted; return what it says."""
+    """Wait until `/readyz` answers as wanted; return its text."""
     until = time.monotonic() + DEADLINE
     while True:
         status, said = service.get("/readyz")
@@ -83,7 +83,7 @@ def test_a_query_of_damaged_pages_names_the_file_and_the_reason(start_service):
         assert "broke off" not in done.stderr and "record 99 " in done.stdout
     for form in ("text", "ndjson", "csv"):
         with urllib.request.urlopen(f"{service.url}/api/query?limit=100&format={form}", timeout=DEADLINE) as answer:
-            # The body has no end: nobody takes it for a complete answer.
+            # The body has no end: no client takes it for a complete answer.
             with pytest.raises(http.client.IncompleteRead) as broken:
                 answer.read()
         rows = broken.value.partial.splitlines()
@@ -99,7 +99,7 @@ def test_transactions_that_a_damaged_log_has_lost_are_told(start_service):
     log = path.with_name(path.name + "-wal")
     service.stop(signal.SIGKILL)
     scribble(log, log.stat().st_size // 2)
-    # A log that was just written to is not looked at.
+    # A log that was just written to is not checked.
     os.utime(log, (1, 1))
     done = service.command("query", "--store", f"sqlite:{path.parent}")
     assert 0 == done.returncode and f"warning: {log}" in done.stderr and "acknowledged are lost" in done.stderr
@@ -143,7 +143,7 @@ def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_
 
 
 def read_only_by_rights(folder: Path):
-    """Run a command as somebody who can read the folder and not write to it."""
+    """Run a command as a user who can read the folder and not write to it."""
     for path in folder.iterdir():
         os.chown(path, NOBODY, NOBODY)
     os.chown(folder, NOBODY, NOBODY)
@@ -167,7 +167,7 @@ def test_a_store_is_asked_where_nothing_can_be_written(start_service, logspool_b
     service = start_service()
     post(service, "a", "b")
     service.stop(signal.SIGTERM if end == "stopped" else signal.SIGKILL)
-    # Where anybody may look into it, and nothing but the store's own rights counts.
+    # In a folder that every user may read, so that only the rights of the store count.
     parent = Path(subprocess.check_output(["mktemp", "-d", "/tmp/logspool-XXXXXX"], text=True).strip())
     try:
         parent.chmod(0o755)

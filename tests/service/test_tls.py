@@ -1,5 +1,6 @@
-"""TLS: every protocol of the plain port, known clients only where that is asked for, new certificates on SIGHUP; and
-logspool's own client, which shows a certificate and believes only the service that it means.
+"""TLS: every protocol of the plain port, known clients only where configured, new certificates on SIGHUP.
+
+logspool's own client shows a certificate and believes only the service that it means.
 """
 
 import contextlib
@@ -168,8 +169,8 @@ def mutual(tmp_path):
     return secured, {name: str(path) for name, path in options.items()}
 
 
-# argv: address, options of the handler as JSON. Each line of its input is an order to log 200 records, or to say what
-# health says.
+# argv: address, options of the handler as JSON. Each line of its input is an order to log 200 records, or to print its
+# health.
 SENDER = """
 import json, logging, sys, logspool
 handler = logspool.ServiceHandler(sys.argv[1], shutdown_timeout=60, **json.loads(sys.argv[2]))
@@ -197,7 +198,7 @@ def sender(address, options, queue_dir):
 
 
 def until_told(process, part):
-    """Ask for its health until that says so."""
+    """Ask for its health until the answer has the part."""
     until = time.monotonic() + DEADLINE
     while True:
         process.stdin.write("health\n")
@@ -224,7 +225,7 @@ def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_s
             until_told(process, part)
             process.kill()
             process.stdin.close()
-        # Nobody is to find what it left.
+        # No other process is to find its remaining queue.
         for left in queue_dir.iterdir():
             left.unlink()
     assert [] == [row for row in service.query() if row["logger"] != "logspool.undecoded"]

@@ -1,4 +1,4 @@
-"""Senders that the service makes wait: none of them is closed as slow for it, and nothing of theirs is lost."""
+"""Senders that the service makes wait: it closes no connection as too slow, and loses no record."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ RECORDS = 8_000
 
 
 def pickles(count: int) -> bytes:
-    """Return so many records of 1 KiB, as `SocketHandler` sends them."""
+    """Return `count` records of 1 KiB, as `SocketHandler` sends them."""
     record = pickle.dumps({"name": "busy", "msg": "x" * 1000, "levelno": 20, "levelname": "INFO"}, 1)
     return (struct.pack(">I", len(record)) + record) * count
 
@@ -66,7 +66,7 @@ def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(star
 
 
 def stalled_body(service, left: int = (16 << 20) - 100_000) -> socket.socket:
-    """Begin a request, and stop where so much is left: that of the longest body there may be, of which two take all."""
+    """Begin a request and stop `left` bytes before its end. By default it has the longest body; two fill the budget."""
     connection = socket.create_connection(service.tcp, timeout=DEADLINE)
     head = "POST /ingest HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     connection.sendall(head.encode() + b"Content-Length: %d\r\n\r\n" % (100_000 + left) + b" " * 100_000)
@@ -108,7 +108,7 @@ def test_a_body_waits_for_room_for_some_seconds_only(start_service):
 
 def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        # A database that takes connections and never says a word: nothing is acked.
+        # A database that takes connections and never answers: nothing is acked.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         limits = LIMITS.replace("frame_seconds = 1", "shutdown_seconds = 0")
         service = start_service(config=f'store = ["{store}"]\n{limits}')

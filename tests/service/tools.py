@@ -10,7 +10,7 @@ Tool = TypeVar("Tool")
 
 
 def tool(find: "Callable[[], Tool]") -> Tool:
-    """Return what a function of `service_tools` finds; otherwise skip the test, or fail it where all are required."""
+    """Return the tool that `find` finds; without it skip the test, or fail where all tools are required."""
     try:
         return find()
     except service_tools.Missing as missing:

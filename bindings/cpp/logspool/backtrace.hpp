@@ -61,7 +61,7 @@ class thread_ring {
 
     thread_ring *next = nullptr;
 
-    /// The place for a record of `bytes` bytes. Null: the call interrupts another one of this thread, or there is no
+    /// The place for a record of `bytes` bytes. Null: this call interrupts another call of its thread, or there is no
     /// memory. After it `publish` must be called.
     kept_record *begin(std::size_t bytes) {
         if (is_busy_.load(std::memory_order_relaxed)) {
@@ -109,8 +109,8 @@ class thread_ring {
             !owner_.compare_exchange_strong(former, thread, std::memory_order_relaxed)) {
             return false;
         }
-        // Makes what the former thread has written visible. In a forked child it may have ended in the middle of a
-        // call, so its records are dropped before one is read.
+        // Makes the writes of the former thread visible. In a forked child that thread may have ended in the middle of
+        // a call, so its records are dropped before one is read.
         static_cast<void>(is_busy_.load(std::memory_order_acquire));
         count_ = 0;
         is_busy_.store(false, std::memory_order_relaxed);
@@ -322,10 +322,11 @@ inline void keep_at(const logger &to, site_slot &site, const format_string<Types
 } // namespace detail
 
 /// Gives a logger, and the copies that are made of it from now on, a memory of the last `records` records of
-/// `LOGSPOOL_BACKTRACE` of each thread. A record of `flush_level` or above is preceded by those that its thread has
-/// kept. The lowest flush level is WARNING, since calls below it do not look for a backtrace. The memory lives as long
-/// as the process; that of a thread that has ended is used by a later one. Keeping a record takes no lock and no memory
-/// of the heap, so signal handlers may do it; a handler that interrupts a call that keeps is refused and counted.
+/// `LOGSPOOL_BACKTRACE` of each thread. Before a record of `flush_level` or above, the records in the memory of its
+/// thread are logged. The lowest flush level is WARNING, since calls below it do not look for a backtrace. The memory
+/// lives as long as the process; a later thread uses the memory of a thread that has ended. Keeping a record takes no
+/// lock and no memory of the heap, so signal handlers may do it; a handler that interrupts a call that keeps is refused
+/// and counted.
 inline void enable_backtrace(logger &to, std::size_t records, std::uint16_t flush_level = level::error) {
     const std::uint16_t lowest = flush_level < level::warning ? level::warning : flush_level;
     to.set_backtrace(new detail::backtrace_ring(records == 0 ? 1 : records, lowest));

@@ -1,6 +1,5 @@
 /// \file
-/// Counters of the process: records that were offered, accepted, refused, dropped and written, and those that are
-/// queued.
+/// Counters of the process: records that were offered, accepted, refused, dropped, written, or are queued.
 #ifndef LOGSPOOL_COUNTERS_HPP
 #define LOGSPOOL_COUNTERS_HPP
 

@@ -2,9 +2,9 @@
 /// Checks message templates at compile time: the grammar of {fmt} 9.1, as the library shows it.
 ///
 /// A template that does not fit is an error of the compiler. Its notes name the reason, in
-/// `refuse_template<"the type does not fit text">`, and the byte, in `template_is_wrong_at_byte<3>`. The checks and
-/// their order of rules are those of `crates/logspool-record/src/format/fmt_grammar.rs`; a template that passes here is
-/// accepted by `logspool_site()`.
+/// `refuse_template<"the type does not fit text">`, and the byte, in `template_is_wrong_at_byte<3>`.
+/// `crates/logspool-record/src/format/fmt_grammar.rs` has the same checks in the same order of rules; a template that
+/// passes here is accepted by `logspool_site()`.
 #ifndef LOGSPOOL_FORMAT_HPP
 #define LOGSPOOL_FORMAT_HPP
 
@@ -166,7 +166,7 @@ class format_checker {
             }
             may_be_foreign_ = false;
             if (of_spec == verdict::refused) {
-                // The spec belongs to a type of the program, if the template goes on after it.
+                // The spec belongs to a type of the program, if the template continues after it.
                 at_ = spec_start;
                 next_ = taken;
                 if (!skip_foreign()) {
@@ -182,7 +182,7 @@ class format_checker {
         return refusal(spec, kind, start);
     }
 
-    /// Reads the reference to an argument. The next argument is meant if `}` or one of `ends` comes next.
+    /// Reads the reference to an argument. `}` or a character of `ends` at once means the next argument.
     constexpr verdict argument(std::string_view ends, value_kind &kind, std::size_t start) {
         const std::size_t at = at_;
         const char first = peek();
@@ -324,7 +324,7 @@ class format_checker {
         return verdict::accepted;
     }
 
-    /// Passes over a spec that this grammar does not know, up to its closing brace. False: there is none.
+    /// Passes over a spec that this grammar does not know, up to its closing brace. False: no closing brace.
     constexpr bool skip_foreign() {
         std::size_t depth = 0;
         for (; at_ < source_.size(); ++at_) {

@@ -94,7 +94,7 @@ class logger {
   public:
     logger() = default;
 
-    /// Makes a logger, or finds the one of this name. Throws `setup_error`.
+    /// Makes a logger, or finds the logger of this name. Throws `setup_error`.
     logger(const char *name, std::uint16_t level, std::initializer_list<sink> sinks = {}) {
         define(name, level, ids_of(sinks));
     }
@@ -103,7 +103,7 @@ class logger {
     }
     logger(const char *name, std::uint16_t level, const sink &only) { define(name, level, {only.id()}); }
 
-    /// Finds a logger by its name and changes nothing. The result is false if there is none.
+    /// Finds a logger by its name and changes nothing. The result is false if there is no such logger.
     static logger find(const char *name) {
         logger found;
         if (const logspool_id id = detail::has_api() ? detail::api().logger_find(name) : 0) {
@@ -138,7 +138,7 @@ class logger {
 
     const logspool_handle *handle() const { return handle_; }
 
-    /// Records that are kept in memory until a serious one is logged; see `backtrace.hpp`. Null: none.
+    /// Records that are kept in memory until a serious one is logged; see `backtrace.hpp`. Null: it keeps no records.
     detail::backtrace_ring *backtrace() const { return backtrace_; }
     void set_backtrace(detail::backtrace_ring *ring) { backtrace_ = ring; }
 
@@ -189,7 +189,7 @@ template <class Handle> class scoped : public Handle {
     ~scoped() { this->close(); }
 };
 
-/// Finds a logger by its name and changes nothing. The result is false if there is none.
+/// Finds a logger by its name and changes nothing. The result is false if there is no such logger.
 inline logger get(const char *name) { return logger::find(name); }
 
 /// Waits until all records that were logged before are handed to the system. Negative: for ever. False: the time was

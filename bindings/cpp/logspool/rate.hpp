@@ -24,7 +24,7 @@ struct one_per_interval {
     std::atomic<std::int64_t> next{0};
     std::atomic<std::uint64_t> held_back{0};
 
-    /// Number of calls held back since the last one that passed; negative: this one is held back, too.
+    /// Number of calls held back since the last call that passed; negative: this call is held back, too.
     template <class Duration> std::int64_t passes(Duration interval) {
         // The coarse clock of the kernel costs no system call and is exact to some milliseconds.
         timespec now{};

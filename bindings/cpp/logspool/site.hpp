@@ -23,7 +23,7 @@ namespace detail {
 #if defined(__cpp_lib_source_location)
 using call_location = std::source_location;
 #else
-/// Stands for std::source_location where the compiler has none.
+/// Replaces std::source_location if the compiler lacks it.
 class call_location {
   public:
     constexpr call_location(const char *file, std::uint32_t line, const char *function)
@@ -64,7 +64,7 @@ template <class... Types> struct site_types {
     }();
 };
 
-/// What a site is, apart from its place.
+/// The parts of a site, apart from its place.
 struct site_template {
     const char *message; ///< Null: each record carries its text.
     const std::uint8_t *types;

@@ -1,6 +1,6 @@
 /// \file
 /// Texts of values that have no form of their own in a record: types with an `operator<<`, a formatter or `to_string`,
-/// and types of the standard library. The calling thread makes the text, unlike that of other values.
+/// and types of the standard library. The calling thread makes these texts; other values are formatted later.
 ///
 /// Types of the standard library are found by their members, so that this header includes few of its headers.
 #ifndef LOGSPOOL_TEXTS_HPP

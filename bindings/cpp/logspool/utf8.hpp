@@ -11,8 +11,8 @@
 
 namespace logspool::detail {
 
-/// Length of the well-formed character at the start of `text`. 0: there is none; `bad` is then the number of bytes that
-/// one U+FFFD stands for.
+/// Length of the well-formed character at the start of `text`. 0: there is no such character; one U+FFFD then replaces
+/// `bad` bytes.
 inline std::size_t utf8_character(std::string_view text, std::size_t &bad) {
     const auto byte = [text](std::size_t index) {
         return index < text.size() ? static_cast<unsigned char>(text[index]) : 0U;
@@ -58,7 +58,7 @@ inline std::size_t utf8_character(std::string_view text, std::size_t &bad) {
     return true;
 }
 
-/// Whether the text is UTF-8. ASCII, the frequent case, is told eight bytes at a time.
+/// Whether the text is UTF-8. ASCII, the frequent case, is checked eight bytes at a time.
 inline bool is_utf8(const char *data, std::size_t bytes) {
     constexpr std::uint64_t high = 0x8080808080808080U;
     std::uint64_t bits = 0;

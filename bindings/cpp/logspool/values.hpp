@@ -31,7 +31,7 @@ namespace logspool {
 ///     };
 template <class Type> struct codec;
 
-/// Text that stands for its placeholder as it is, whatever the placeholder's spec: `logspool::text(fmt::format(...))`.
+/// Text that replaces its placeholder unchanged, with any spec of the placeholder: `logspool::text(fmt::format(...))`.
 struct text {
     explicit text(std::string_view given) : value(given) {}
     std::string_view value;
@@ -173,7 +173,7 @@ template <value_kind Kind, unsigned char Tag = static_cast<unsigned char>(Kind)>
     }
 };
 
-/// Text that the call has made. Between the values of a tuple it stands as it is, as `logspool::text` does.
+/// Text that the call has made. Between the values of a tuple it is shown unchanged, like `logspool::text`.
 class made_text {
   public:
     static constexpr value_kind kind = value_kind::text;
@@ -321,7 +321,7 @@ template <class Value> struct part_value {
 
 template <class> inline constexpr bool is_unknown = false;
 
-/// The value that a codec returned, with whatever its value refers to.
+/// The value that a codec returned, with everything that the value refers to.
 template <class Result, class Value> struct kept_value {
     static constexpr value_kind kind = Value::kind;
     Result result;

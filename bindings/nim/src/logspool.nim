@@ -1,4 +1,4 @@
-## logspool for Nim: logging that makes its lines in another thread and loses none of them.
+## logspool for Nim: logging that makes its lines in another thread and loses no line.
 ##
 ## .. code-block:: nim
 ##   import logspool
@@ -20,7 +20,7 @@ type
     ## An output of `addLogger`, for `closeLogger`.
 
   Level* = enum
-    ## How important a record is. The numbers are those of Python's logging.
+    ## How important a record is. The numbers are the levels of Python's logging.
     lvlTrace = 5, lvlDebug = 10, lvlInfo = 20, lvlNotice = 25, lvlWarn = 30, lvlError = 40, lvlFatal = 50
 
   LogspoolError* = object of CatchableError
@@ -78,15 +78,15 @@ proc addOutput(address, format, dateFormat: string, lowest: Level): Output =
 proc addLogger*(path: string, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace): Output {.
     discardable.} =
   ## Appends lines to the file `path`, which is created where it is missing. `format` is in the style of Python's
-  ## logging, `dateFormat` that of `strftime`. Records below `level` are left out of this output. Raises `LogspoolError` if
-  ## the file cannot be opened.
+  ## logging, `dateFormat` in the style of `strftime`. Records below `level` are left out of this output. Raises
+  ## `LogspoolError` if the file cannot be opened.
   if '\0' in path:
     raise newException(LogspoolError, "a path holds a NUL: " & path.escape)
   addOutput(path, format, dateFormat, level)
 
 proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M:%S", level = lvlTrace): Output {.
     discardable.} =
-  ## Writes lines to an open file, after what the program has written to it. The file must stay open. Control characters
+  ## Writes lines to an open file, after the earlier output of the program. The file must stay open. Control characters
   ## in values are escaped if it is standard output or error, or no file on a disk.
   if file.isNil:
     raise newException(LogspoolError, "the file is nil: open it first")
@@ -94,8 +94,8 @@ proc addLogger*(file: File, format = defaultFormat, dateFormat = "%Y-%m-%d %H:%M
   addOutput("fd:" & $file.getFileHandle(), format, dateFormat, level)
 
 proc closeLogger*(output: Output) =
-  ## Closes an output. What was logged before is written; later records do not go there. Its place is free for another
-  ## output. Raises `LogspoolError` if it is closed.
+  ## Closes an output. Earlier records are written; later records do not go there. Its place is free for another output.
+  ## Raises `LogspoolError` if it is closed.
   withLock lock:
     let place = outputs[0 ..< outputCount].find(Id(output))
     if place < 0:
@@ -137,7 +137,7 @@ proc isLogged*(wanted: Level): bool {.inline.} =
   isAbove(uint16(wanted.ord))
 
 proc toArg[Value](value: Value): Arg {.inline.} =
-  ## What a value is copied as. A text must live until the call of `emit`.
+  ## The type and value as which a value is copied. A text must live until the call of `emit`.
   # One generic procedure: of several overloads Nim 2 finds more than one for an integer constant.
   when Value is SomeSignedInt:
     result.kind = argInt
@@ -180,7 +180,7 @@ proc isCopied(value: NimNode): bool {.compileTime.} =
 
 proc shown(value: NimNode): NimNode {.compileTime.} =
   ## The call of `$`. The name is looked up where the record is logged: the program may have its own for the type.
-  # Without the list Nim 1.6 prefers the `$` of all objects to one of a generic type, if the value is of `varargs`.
+  # Without the list Nim 1.6 prefers the `$` of all objects to the `$` of a generic type, if the value is of `varargs`.
   newCall(ident"$", newTree(nnkStmtListExpr, value))
 
 macro logAt(wanted: static Level, args: varargs[typed]): untyped =
@@ -259,5 +259,5 @@ template error*(args: varargs[untyped]) =
   logAt(lvlError, args)
 
 template fatal*(args: varargs[untyped]) =
-  ## Logs at `lvlFatal`. The program goes on.
+  ## Logs at `lvlFatal`. The program continues.
   logAt(lvlFatal, args)

@@ -3,15 +3,16 @@
  * Every function may be called by any thread at any time, unless its comment says otherwise, and never throws, aborts
  * or writes into memory of the caller that its comment does not name. Texts are UTF-8; ill-formed bytes are shown as
  * U+FFFD. A text with a length need not end with NUL. The library copies every text and every struct that it is given:
- * the caller may free them when the call returns. What the library returns belongs to the library and stays valid as
- * long as the comment says.
+ * the caller may free them when the call returns. Results of the library belong to the library and stay valid as long
+ * as the comment says.
  *
  * Ids of sinks, loggers and sites are valid for the life of the process and in all its forked children, unless the
  * program closes them. 0 is no id: a function that returns it has failed, and logspool_last_error() says why.
  *
- * The first definition or record begins the queue of the process and installs what writes queued records at the end:
- * at exit(), before a signal such as SIGTERM ends the process, and for at most 200 ms in a crash. Records that are
- * accepted survive SIGKILL: the next start that opens the same file, `logspool recover` or the service delivers them.
+ * The first definition or record begins the queue of the process and installs the code that writes queued records at
+ * the end: at exit(), before a signal such as SIGTERM ends the process, and for at most 200 ms in a crash. Records that
+ * are accepted survive SIGKILL: the next start that opens the same file, `logspool recover` or the service delivers
+ * them.
  *
  * In a signal handler, logspool_emit, logspool_text, logspool_reserve and logspool_commit may be called. A call that
  * interrupts another call of its thread is refused and counted. A thread's first record, and a record that has to wait
@@ -99,7 +100,7 @@ logspool_id logspool_sink_open(const char *address, const char *format_json);
  * Returns the logger's id. Errors: 0 for an unknown sink, a NULL name, or more than 64 sinks. */
 logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id *sinks, size_t count);
 
-/* Finds a logger by its name. Changes nothing. 0: there is none; the error says so. */
+/* Finds a logger by its name. Changes nothing. 0: no logger has this name; the error says so. */
 logspool_id logspool_logger_find(const char *name);
 
 /* Takes back one call of logspool_logger with this logger. The last one closes the logger: its queued records are
@@ -117,7 +118,7 @@ int logspool_sink_close(logspool_id sink);
 /* Changes the level of a logger at run time. */
 int logspool_logger_level(logspool_id logger, uint16_t level);
 
-/* Records of the site are logged whatever the level of their logger: the program kept them back until
+/* Records of the site are logged at any level of their logger: the program kept them back until
  * it wanted them. */
 #define LOGSPOOL_SITE_ALWAYS 1
 
@@ -136,7 +137,7 @@ struct logspool_site_info {
                             * the form of the template is checked, and an argument that does not fit leaves `<?>` */
 };
 
-/* Defines a call site. Call it once for each site, for example by a static variable: each call takes one of the 8,192
+/* Defines a call site. Call it once for each site, for example by a static variable: each call uses an id of the 8,192
  * ids of the process. Above this number records carry their site, which costs some 100 bytes each.
  * Returns the site's id. Errors: 0 for a bad template; the error has the place in the text. */
 logspool_id logspool_site(const struct logspool_site_info *site);
@@ -149,13 +150,13 @@ enum {
     LOGSPOOL_ARG_DOUBLE = 5,   /* d */
     LOGSPOOL_ARG_TEXT = 6,     /* p, length: UTF-8 */
     LOGSPOOL_ARG_BYTES = 7,    /* p, length */
-    LOGSPOOL_ARG_RENDERED = 9, /* p, length: text that stands for its placeholder as it is */
+    LOGSPOOL_ARG_RENDERED = 9, /* p, length: text that replaces its placeholder unchanged */
     LOGSPOOL_ARG_BIG_INT = 10, /* p, length: an integer in decimal digits, of up to 128 bits */
     LOGSPOOL_ARG_UINT = 11,    /* u */
     LOGSPOOL_ARG_CHAR = 12,    /* u: a Unicode code point */
     LOGSPOOL_ARG_FLOAT = 13,   /* f */
     LOGSPOOL_ARG_POINTER = 14, /* p */
-    /* Parts of a record that are no arguments of its template. They may stand anywhere in the array. */
+    /* Parts of a record that are no arguments of its template. They may be anywhere in the array. */
     LOGSPOOL_ARG_EXCEPTION = 0x45, /* p, length: text below the message */
     LOGSPOOL_ARG_STACK = 0x46,     /* p, length: text below the exception */
     LOGSPOOL_ARG_KEY = 0x47        /* p, length: a key; the next argument is its value */
@@ -185,15 +186,15 @@ int logspool_text(logspool_id logger, uint16_t level, const char *text, size_t l
 
 /* Reserves room in the thread's lane for a record with `value_bytes` bytes of values (below), and stamps it.
  * Returns where to store exactly these bytes; NULL if nothing is to be stored: the level is disabled or the record is
- * refused (logspool_last_status() tells). Until logspool_commit() the thread may only store the values: no call, no
- * lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there. */
+ * refused (logspool_last_status() says which). Until logspool_commit() the thread may only store the values: no call,
+ * no lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there. */
 void *logspool_reserve(logspool_id logger, logspool_id site, size_t value_bytes);
 
-/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: none is
- * open. */
+/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: no
+ * record is open. */
 int logspool_commit(void);
 
-/* Gives up the record of logspool_reserve(); nothing is logged. LOGSPOOL_INVALID: none is open. */
+/* Drops the record of logspool_reserve(); nothing is logged. LOGSPOOL_INVALID: no record is open. */
 int logspool_abandon(void);
 
 /* The values of a record, in native byte order and without padding: first the parts that are no arguments, then the
@@ -216,7 +217,7 @@ enum {
 int logspool_flush(double timeout_seconds);
 
 /* Writes everything that is queued, for at most `timeout_seconds`. Call it before a process ends by _exit(); exit() and
- * returning from main() do it by themselves, within the option shutdown_timeout. The program may go on logging.
+ * returning from main() do it by themselves, within the option shutdown_timeout. The program may continue to log.
  * LOGSPOOL_TIMEOUT: the rest is left to the next start. */
 int logspool_drain(double timeout_seconds);
 
@@ -230,7 +231,7 @@ long logspool_stats(char *buffer, size_t bytes);
  * Returns the number of delivered records, or an error. May take as long as the files need. */
 long long logspool_recover(const char *folder);
 
-/* Text of the last error of the calling thread; "" if there was none. Valid until the thread's next call. */
+/* Text of the last error of the calling thread; "" without an error. Valid until the thread's next call. */
 const char *logspool_last_error(void);
 
 /* Result of the last call of the calling thread that returned NULL, 0 or a result. */
@@ -241,8 +242,8 @@ uint64_t logspool_generation(void);
 
 /* ---- For headers that write into the lane without a call ----------------------------------------------------------
  *
- * logspool_lane_view() gives the calling thread its lane. The list in crates/logspool-lanes/src/queue/cursor.rs says
- * what a writer keeps. In short, for a record of `length` bytes (24 of head, then the values), with
+ * logspool_lane_view() gives the calling thread its lane. The list in crates/logspool-lanes/src/queue/cursor.rs has
+ * the rules of a writer. In short, for a record of `length` bytes (24 of head, then the values), with
  * needed = (length + 7) & ~7:
  *   1. slow path (logspool_reserve, values, logspool_commit) if view->version != LOGSPOOL_VIEW_VERSION, if flags != 0,
  *      if turn != *turn_word, or if needed > bytes / 4;
@@ -304,7 +305,7 @@ struct logspool_handle {
 #define LOGSPOOL_NEEDS_THREAD 1      /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
 #define LOGSPOOL_NEEDS_THREAD_NAME 2 /* a format shows its name: send LOGSPOOL_TAG_THREAD_NAME with each record */
 
-/* The lane of the calling thread; NULL if it has none. Valid as long as the thread lives, and written by the library
+/* The lane of the calling thread; NULL if it has no lane. Valid as long as the thread lives, and written by the library
  * and the header on that thread only. */
 struct logspool_view *logspool_lane_view(void);
 

@@ -1,4 +1,4 @@
-//! What holds for every record, whatever bytes it was made from.
+//! Checks that hold for every record, whatever bytes it was made from.
 
 use logspool_server::batch::{Arrival, Batch};
 use logspool_server::record::Record;

@@ -142,7 +142,7 @@ int unlinkat(int folder, const char *path, int flags)
 
 static int makes(int flags) { return (flags & (O_WRONLY | O_RDWR | O_CREAT)) != 0; }
 
-/* Of a call whose mode stands behind its flags: fails it, or hands it on. */
+/* Fails a call whose mode follows its flags, or passes it on. */
 #define MAKING(name, fails, ...)                \
     do {                                        \
         NEXT(name);                             \

@@ -1,5 +1,5 @@
-/* Loaded in front of the C library by the tests: the wall clock of a process is what it is, and as many seconds as the
-   file that CLOCK_STEP names says (eight bytes, of this machine's order), at every moment. */
+/* The tests load it before the C library. It adds seconds to the wall clock of a process. The file that CLOCK_STEP
+   names has their number at every moment (eight bytes, in this machine's byte order). */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ __attribute__((constructor)) static void begin(void)
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
-    /* By the kernel: what the C library has here may be called before it can be looked up. */
+    /* Ask the kernel: this may be called before the C library's function can be looked up. */
     long result = syscall(SYS_clock_gettime, clock, now);
     if (result == 0 && step && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
         now->tv_sec += *step;

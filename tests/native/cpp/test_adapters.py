@@ -9,7 +9,7 @@ HAS_SPDLOG = Path("/usr/include/spdlog/spdlog.h").exists()
 
 
 def test_inference_runtimes_log_through_logspool(run_cpp, tmp_path):
-    """ONNX Runtime's and TensorRT's headers are stand-ins: this shows the calls, not the runtimes."""
+    """Small headers replace the headers of ONNX Runtime and TensorRT: this tests the calls, not the runtimes."""
     run_cpp("inference", tmp_path / "a.log")
 
     lines = [json.loads(line) for line in (tmp_path / "a.log").read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""Sanitizers, valgrind and warnings: C and C++ programs and the headers have none of their findings."""
+"""Sanitizers, valgrind and warnings find nothing in C and C++ programs and in the headers."""
 
 import shutil
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from toolchain import CLANG, COMPILERS, INCLUDES, ROOT, STRICT
 
-#: gcc's runtime has no leaks of its own to hide: what the core keeps for the life of the process is reachable.
+#: gcc's runtime has no leaks of its own to hide: memory that the core keeps for the life of the process is reachable.
 SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
 HEADERS = sorted((ROOT / "bindings/cpp").rglob("*.hpp"))
 #: They need headers of other projects; the programs of the tests compile them.

@@ -1,4 +1,4 @@
-"""The example of C++ compiles and logs what it says."""
+"""The example of C++ compiles and logs the lines that it promises."""
 
 import re
 import subprocess

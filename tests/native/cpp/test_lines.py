@@ -1,4 +1,4 @@
-"""Lines of C++ programs are those that {fmt} would make, and calls behave as the header says."""
+"""Lines of C++ programs are as {fmt} would make them, and calls behave as the header says."""
 
 import json
 import re

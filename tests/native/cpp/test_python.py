@@ -52,7 +52,7 @@ def embedding(cpp):
 
 
 def run(*command, path=(), folder=None):
-    """Run a program that imports from the folders `path`, and from those of this interpreter."""
+    """Run a program that imports from the folders `path`, and from the folders of this interpreter."""
     parts = [*map(str, path), *(part for part in sys.path if part)]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(parts)}
     command = [str(part) for part in command]
@@ -60,7 +60,7 @@ def run(*command, path=(), folder=None):
 
 
 def recovered(program, path):
-    """Return the lines of a file, after what dead programs left was delivered."""
+    """Return the lines of a file, after the records of dead programs were delivered."""
     assert run(program("ends"), path, "recover", 0).returncode == 0
     return path.read_text().splitlines()
 

@@ -13,7 +13,7 @@ def test_sinks_have_levels_and_texts_forge_no_line_on_a_console(run_cpp, tmp_pat
     assert ["error", "critical"] == lines("errors")
     # A logger that is found keeps its level.
     assert ["true 40 false", 'there is no logger "other"'] == lines("found")
-    # The characters of the format stay, those of a record are shown.
+    # Control characters of the format stay; control characters of a record are escaped.
     bold = "\x1b[1mINFO\x1b[0m "
     forged = ["a\\nINFO forged 7", "\\u202e"] * 2
     assert [bold + text for text in ["plain \t 1", *forged]] == [line for line in console.split("\n") if bold in line]

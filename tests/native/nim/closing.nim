@@ -1,4 +1,4 @@
-# closing COUNT: opens COUNT outputs one after the other, beside one that lasts.
+# closing COUNT: opens and closes COUNT outputs one after the other, while another output stays open.
 import std/[os, strutils]
 import logspool
 

@@ -1,4 +1,4 @@
-## Defines sites until the library takes no more, and logs from a place that has none.
+## Defines sites until the library takes no more, and logs from a place without a site.
 import logspool, logspool/capi
 
 addLogger "a.log", "%(filename)s:%(lineno)d %(message)s"

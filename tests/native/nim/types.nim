@@ -1,4 +1,4 @@
-## Logs one value of each type, and integer constants in each form, and writes what `$` makes of them to a second file.
+## Logs one value of each type, and integer constants in each form, and writes their texts by `$` to a second file.
 import std/[complex, deques, intsets, json, lists, monotimes, options, os, rationals, sets, strutils, tables, times, uri]
 import logspool, shapes
 

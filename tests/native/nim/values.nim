@@ -1,4 +1,4 @@
-## Logs values of many types, and writes what Nim's own `$` makes of them to a second file.
+## Logs values of many types, and writes their texts by Nim's own `$` to a second file.
 import std/[json, os, strutils]
 import logspool
 

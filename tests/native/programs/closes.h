@@ -1,4 +1,4 @@
-/* What a program does that closes descriptors which it did not open: daemons, launchers. For C and C++. */
+/* A program that closes descriptors which it did not open, like daemons and launchers. For C and C++. */
 #ifndef CLOSES_H
 #define CLOSES_H
 

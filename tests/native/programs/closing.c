@@ -44,7 +44,7 @@ static void close_all(logspool_id logger, logspool_id sink) {
 
 static void show(const char *what, long long value) { printf("%s %lld\n", what, value); }
 
-/* What a logger and a sink are after their close, and who closes them. */
+/* The results of calls on closed loggers and sinks, and which close counts. */
 static void show_rules(const char *folder) {
     logspool_id sink = sink_of(folder, 0), logger = logger_of("twice", sink);
     show("the same logger", logger_of("twice", sink) == logger);
@@ -75,7 +75,7 @@ static void show_rules(const char *folder) {
 }
 
 /* closing FOLDER WAY COUNT: makes COUNT loggers or sinks, one after the other; "changes" gives one logger COUNT sinks;
-   "kill" is "loggers" with SIGKILL at the end; "recover" delivers what it left. */
+   "kill" is "loggers" with SIGKILL at the end; "recover" delivers its records. */
 int main(int argc, char **argv) {
     if (argc != 4) return 2;
     const char *folder = argv[1], *way = argv[2];

@@ -11,7 +11,7 @@ static logspool_id logger, site;
 static int stop;
 static long long logged;
 
-/* Logs until it is told to stop. */
+/* Logs until `stop` is set. */
 static void *load(void *nothing) {
     struct logspool_arg arg;
     memset(&arg, 0, sizeof arg);

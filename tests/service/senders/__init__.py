@@ -1,1 +1,1 @@
-"""Programs that were not written here send to the service, and what they sent is found again."""
+"""Programs of other projects send to the service, and their records are found again."""

@@ -13,12 +13,12 @@ from . import sent
 
 PROGRAMS = Path(__file__).parent / "programs"
 
-# Ten times what a slow machine was seen to need.
+# Ten times the time that a slow machine needed.
 DEADLINE = 60.0
 
 
 def run(command: "list[str]", folder: Path, **variables: str) -> str:
-    """Run a program to its good end; return what it printed."""
+    """Run a program that has to succeed; return its output."""
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **variables}
     done = subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, timeout=DEADLINE)
     assert 0 == done.returncode, f"{command[:3]}: {done.stdout}{done.stderr}"
@@ -33,7 +33,7 @@ def records_file(tmp_path):
 
 @pytest.fixture
 def run_sender(tmp_path):
-    """Run a program of the folder `programs` with the Python packages that send; return what it printed."""
+    """Run a program of the folder `programs` with the Python packages that send; return its output."""
     python = tool(service_tools.python)
     return lambda name, *arguments: run([str(python), str(PROGRAMS / name), *map(str, arguments)], tmp_path)
 

@@ -21,7 +21,7 @@ from .page import addressed, sample
 from .table import NO_HEADERS
 from .test_rsyslog import Rsyslog
 
-#: A zone that is neither that of the service nor whole hours from it.
+#: A time zone other than the zone of the service, and not whole hours from it.
 ZONE = "Asia/Kolkata"
 
 SEVERITIES = {"DEBUG": "debug", "INFO": "info", "WARNING": "warning", "ERROR": "err", "CRITICAL": "crit"}
@@ -45,7 +45,7 @@ def busybox(place) -> None:
     for kind in KINDS:
         words = [program, "logger", "-t", LOGGER, "-p", f"local0.{SEVERITIES[kind.level]}", "--", kind.message]
         inside = 'mount -t tmpfs none /dev && ln -s "$0" /dev/log && exec "$@"'
-        # Times of its header have no zone. A program at /dev/log has that of the service.
+        # Times of its header have no zone. A program at /dev/log has the zone of the service.
         run(["unshare", "--mount", "sh", "-c", inside, str(place.socket), *words], place.folder)
 
 
@@ -80,7 +80,7 @@ def running(command: "list[str]", port: int):
 
 
 def is_taken(port: int) -> bool:
-    """Whether somebody listens at a port."""
+    """Whether a program listens at a port."""
     with socket.socket() as connection:
         return connection.connect_ex(("127.0.0.1", port)) == 0
 

@@ -11,10 +11,10 @@ from .sent import LEVELS
 
 LOGGER = "shop.cart"
 
-#: What a record is compared in; each is a column of the page.
+#: The aspects of a record that are compared; each is a column of the page.
 ASPECTS = ("message", "level", "time", "logger", "fields", "traceback")
 
-#: What the exception of the kind `traceback` says.
+#: The text of the exception of the kind `traceback`.
 FAILURE = "no such customer: Zoë"
 
 # A line of a stack: of Python, of Java and Node.js, of Go.
@@ -23,7 +23,7 @@ STACK = re.compile(r'  File ".*, line \d+|\s+at \S+.*[:(]|\.go:\d+')
 
 @dataclass(frozen=True)
 class Kind:
-    """A record that a program is told to send. Its name is a word of its message."""
+    """A record for a program to send. Its name is a word of its message."""
 
     name: str
     message: str
@@ -70,7 +70,7 @@ def by_kind(rows: "list[dict]") -> "dict[str, list[dict]]":
 
 
 def differing(kind: Kind, row: dict, began: float, ended: float) -> "list[str]":
-    """Return the aspects in which a row is not what was sent, in seconds since 1970 between two times."""
+    """Return the aspects in which a row differs from the record, sent between two times in seconds since 1970."""
     # Some senders keep whole seconds, or the milliseconds before.
     whole = row["time_ns"] % 10**9 == 0
     holds = {
@@ -94,12 +94,12 @@ def same(found: object, sent: object) -> bool:
 
 
 def is_traceback(text: str) -> bool:
-    """Whether a text has what the exception says and lines of its stack."""
+    """Whether a text has the text of the exception and lines of its stack."""
     return FAILURE in text and bool(STACK.search(text))
 
 
 def precision(rows: "list[dict]") -> str:
-    """Return what the times of rows are counted in."""
+    """Return the unit of the times of rows."""
     for divisor, name in ((10**9, "s"), (10**6, "ms"), (10**3, "µs")):
         if all(row["time_ns"] % divisor == 0 for row in rows):
             return name

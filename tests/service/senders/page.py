@@ -14,6 +14,6 @@ def sample(heading: str) -> str:
 
 
 def addressed(text: str, service) -> str:
-    """Put the ports of a service in place of those that the page has."""
+    """Replace the ports of the page by the ports of a service."""
     ports = {"9020": service.tcp[1], "9021": service.udp[1], "9080": service.url.rsplit(":")[-1]}
     return re.sub(r"\b(9020|9021|9080)\b", lambda port: str(ports[port[0]]), text)

@@ -16,7 +16,7 @@ from .table import Sender
 
 @dataclass
 class Place:
-    """Where a sender sends to, and what has arrived there."""
+    """The destination of a sender, and the records that have arrived there."""
 
     folder: Path
     service: object
@@ -26,20 +26,20 @@ class Place:
     seen: "set[str]" = field(default_factory=set)
 
     def arguments(self) -> "list[str]":
-        """Return what each program gets: the records, and the ports for streams, datagrams and HTTP."""
+        """Return the arguments of each program: the records, and the ports for streams, datagrams and HTTP."""
         http = self.service.url.rsplit(":")[-1]
         return [str(self.records), str(self.service.tcp[1]), str(self.service.udp[1]), http]
 
     def run(self, command: "list[str]", **variables: str) -> None:
-        """Run a program to its good end, in a zone of its own."""
+        """Run a program, in a time zone of its own; it has to succeed."""
         run([*command, *self.arguments()], self.folder, TZ=ZONE, **variables)
 
     def look(self) -> None:
-        """Take what has arrived as seen."""
+        """Mark the records that have arrived as seen."""
         self.seen.update(map(repr, self.service.query("", "--limit", "10000")))
 
     def new_rows(self, count: int) -> "list[dict]":
-        """Wait for so many more records; return them."""
+        """Wait for `count` more records; return them."""
         until = time.monotonic() + DEADLINE
         while True:
             rows = self.service.query("", "--limit", "10000")
@@ -50,7 +50,7 @@ class Place:
 
 
 def find(sender: Sender) -> "Callable[[Place], None]":
-    """Return what runs a sender.
+    """Return the function that runs a sender.
 
     Raises:
         service_tools.Missing: Its program cannot be had.

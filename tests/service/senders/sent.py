@@ -1,4 +1,4 @@
-"""What each program is made to send, and how what was found is compared with it."""
+"""The records that each program sends, and how the found records are compared with them."""
 
 import json
 import random
@@ -25,7 +25,7 @@ MESSAGES = {
     "long": LONG,
 }
 
-#: One of each kind of value.
+#: A field of each kind of value.
 FIELDS = {
     "order": 7,
     "rate": 0.5,
@@ -39,7 +39,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Sent:
-    """A record as a program is told to send it."""
+    """A record for a program to send."""
 
     message: str
     level: str

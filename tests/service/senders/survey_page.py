@@ -20,12 +20,12 @@ END = "<!-- The end of what is written. -->\n"
 
 
 def recorded() -> "dict[str, dict]":
-    """Return what was recorded."""
+    """Return the recorded outcomes."""
     return json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
 
 
 def table() -> str:
-    """Return the table, and below it the reasons for what differs."""
+    """Return the table, and below it the reasons for the differences."""
     outcomes = recorded()
     lines = [f"| sender | version | sent as | {' | '.join(ASPECTS)} |\n", "|---" * (3 + len(ASPECTS)) + "|\n"]
     reasons: dict[str, list[str]] = {}
@@ -46,7 +46,7 @@ def table() -> str:
 
 
 def cell(aspect: str, sender: Sender, outcome: dict) -> str:
-    """Return what the table says of an aspect of a sender's records."""
+    """Return the table's text for an aspect of a sender's records."""
     names = outcome["differing"].get(aspect, [])
     sent = [kind for kind in KINDS if kind.name not in sender.without]
     concerned = {
@@ -61,7 +61,7 @@ def cell(aspect: str, sender: Sender, outcome: dict) -> str:
 
 
 def used(sender: Sender, outcome: dict) -> "list[tuple[str, str]]":
-    """Return the reasons of a sender that its outcome needs, each with what it explains."""
+    """Return the reasons of a sender that its outcome needs, each with the difference that it explains."""
     found = []
     for what, reason in sender.differs.items():
         aspect, _, name = what.partition(" of ")

@@ -1,4 +1,4 @@
-"""The senders of the survey: how each is run, what it is called on the page, and why a record of it may differ.
+"""The senders of the survey: how each is run, its name on the page, and why a record of it may differ.
 
 A sender is one program in `programs/survey/`, `go/` or `java/`, or a function in `daemons.py`, and one line here.
 """
@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Sender:
-    """One sender, and what the page says of it."""
+    """One sender, and its facts on the page."""
 
-    #: Its name on the page, and in front of it the program that sends.
+    #: Its name on the page; `program` is the program that sends.
     name: str
     program: str
     protocol: str
     #: The package whose version the page has.
     package: str
-    #: Reasons by aspect, or by `ASPECT of KIND`: only what is named here may differ from what was sent.
+    #: Reasons by aspect, or by `ASPECT of KIND`: only these may differ from the sent record.
     differs: Mapping[str, str] = field(default_factory=dict)
     #: Kinds that it cannot send, and why.
     without: Mapping[str, str] = field(default_factory=dict)

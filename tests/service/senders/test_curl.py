@@ -1,4 +1,4 @@
-"""curl: records by HTTP, and what is said about those that cannot be taken."""
+"""curl: records by HTTP, and the answers to records that cannot be taken."""
 
 import gzip
 import json
@@ -49,7 +49,7 @@ def test_json_lines_are_stored_when_curl_has_its_answer(service, post):
     assert (200, '{"records":10}') == post("/ingest", lines.encode(), *kind("ndjson"))
     rows = service.query()
     check(rows)
-    # Their times are those of their arrival.
+    # The records have the time of their arrival.
     assert sent.times_between(rows, began, time.time())
 
 
@@ -127,7 +127,7 @@ def reason(body):
 def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
     good = b'{"message": "good"}'
     for expected, why, answer in [
-        # The type that curl sends where none is given.
+        # The type that curl sends if no type is given.
         (415, "application/x-www-form-urlencoded", post("/ingest", good)),
         (415, "send application/x-protobuf or application/json", post("/v1/logs", good, *kind("ndjson"))),
         (

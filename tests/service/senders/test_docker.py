@@ -1,4 +1,4 @@
-"""What Docker's log driver `fluentd` sends, by the client that it has."""
+"""Records as Docker's log driver `fluentd` sends them, by the client that Docker uses."""
 
 import time
 

@@ -32,7 +32,7 @@ def test_what_fluent_logger_sends_is_found(service, run_sender, records_file):
 
 
 def check_handler(rows, tag, expected):
-    """Compare the records of a handler; return those of the messages, and that of an exception."""
+    """Compare the records of a handler; return the records of the messages and the record of an exception."""
     of_tag = [row for row in rows if row["logger"] == f"shop.{tag}"]
     (with_fields,) = [row for row in of_tag if row["message"] == "with fields"]
     (failed,) = [

@@ -24,7 +24,7 @@ def test_what_the_logger_sends_in_each_mode_is_acknowledged_and_stored_once(serv
         **variables,
     )
 
-    # What was acknowledged is there at once.
+    # Acknowledged records are there at once.
     rows = service.query("", "--limit", "1000")
 
     assert "".join(f"{mode} {len(records)}\n" for mode in MODES) == printed
@@ -63,7 +63,7 @@ def test_no_acknowledged_record_is_lost_though_the_service_is_killed(start_servi
     stored = Counter(service.stored_messages())
 
     assert {f"r{number}" for number in range(COUNT)} == set(stored)
-    # The protocol gives at least once: what was stored while its ack was lost comes again.
+    # The protocol delivers at least once: a record that was stored while its ack was lost comes again.
     twice = sum(stored.values()) - COUNT
     print(f"{COUNT} records, 3 kills, {twice} stored again")
     assert twice <= 3 * 8 * 2

@@ -56,7 +56,7 @@ class Receiver:
 
 @pytest.fixture
 def start_receiver(node, tmp_path):
-    """Start a receiver with a shared key or none."""
+    """Start a receiver with or without a shared key."""
     started = []
 
     def start(key):

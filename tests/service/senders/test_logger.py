@@ -60,7 +60,7 @@ def test_what_logger_sends_is_found(start_service, logger, tmp_path, way):
 
 
 def expected_message(message):
-    """Return what is left of a message: what stands around it is not kept."""
+    """Return the message without the white space around it, which is not kept."""
     return message.strip()
 
 

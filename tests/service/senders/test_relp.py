@@ -27,7 +27,7 @@ def omrelp():
 
 
 def relp(port) -> str:
-    """Return an action that sends with acknowledgements, and repeats what has none."""
+    """Return an action that sends with acknowledgements, and sends unacknowledged messages again."""
     return (
         f'action(type="omrelp" target="127.0.0.1" port="{port}" template="RSYSLOG_SyslogProtocol23Format"\n'
         f'       windowSize="{WINDOW}" action.resumeRetryCount="-1" action.resumeInterval="1" queue.type="linkedList")'
@@ -79,6 +79,6 @@ def test_each_message_is_stored_though_the_service_is_killed_in_the_middle(
         time.sleep(0.05)
 
     assert 0 < killed_at < len(expected)
-    # The number of a message holds for its connection alone: what was stored and not acknowledged comes again.
+    # The number of a message is valid for its connection only: stored messages without an acknowledgement come again.
     assert len(found) - len(expected) <= WINDOW
     assert expected == set(found)

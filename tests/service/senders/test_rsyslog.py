@@ -1,4 +1,4 @@
-"""rsyslog: a private one with a socket of its own sends on what it gets."""
+"""rsyslog: a private instance with a socket of its own forwards the messages that it gets."""
 
 import contextlib
 import datetime
@@ -49,12 +49,12 @@ class Rsyslog:
             time.sleep(0.01)
 
     def takes_connections(self) -> bool:
-        """Whether somebody listens at its socket."""
+        """True if rsyslog listens at its socket."""
         with socket.socket(socket.AF_UNIX) as connection:
             return connection.connect_ex(str(self.socket)) == 0
 
     def said(self) -> str:
-        """Return what it wrote about itself."""
+        """Return rsyslog's messages about itself."""
         self.log.seek(0)
         return self.log.read()
 
@@ -155,7 +155,7 @@ def test_the_sample_of_the_page_sends_everything(service, start_rsyslog):
 
 
 def keeping(port) -> str:
-    """Return an action that keeps what it cannot send."""
+    """Return an action that keeps the messages that it cannot send."""
     return (
         f'action(type="omfwd" target="127.0.0.1" port="{port}" protocol="tcp" tcp_framing="octet-counted"\n'
         '       template="RSYSLOG_SyslogProtocol23Format"\n'
@@ -203,10 +203,11 @@ def test_what_is_on_its_way_when_the_service_is_killed_may_be_missing(start_serv
     stored = Counter(service.stored_messages())
     missing = [number for number in [*before, *after] if f"number {number}" not in stored]
     print(f"{len(missing)} of {len(before)} records are missing: {missing[:1]} to {missing[-1:]}")
-    # Nobody answers rsyslog, so it does not know what became of what it had sent: that is not sent again.
+    # The service does not answer rsyslog. rsyslog does not know whether sent messages arrived, and does not send them
+    # again.
     assert {1} == set(stored.values())
     assert set(missing) <= set(before)
-    # One gap: what was in the buffers of the connection and of the service.
+    # One gap: the messages in the buffers of the connection and of the service.
     assert not missing or len(missing) == missing[-1] - missing[0] + 1
 
 

@@ -53,7 +53,7 @@ def of_logger(rows, kind):
 
 
 def check_places(rows, made):
-    """Compare what both pickles and forms say of where a record was made."""
+    """Compare the place of the call and its time, which pickles and forms both have."""
     for row, record in zip(rows, made, strict=True):
         # Times are kept in microseconds.
         assert abs(record["created"] - row["time_ns"] / 1e9) < 2e-6

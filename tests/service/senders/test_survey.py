@@ -19,7 +19,7 @@ from .kinds import ASPECTS, KINDS
 from .survey_page import PAGE, RECORDED, recorded, written
 from .table import SENDERS
 
-# The senders share a service, which counts what they sent.
+# The senders share a service, which counts their records.
 pytestmark = pytest.mark.xdist_group("survey")
 
 WANTED = os.environ.get("LOGSPOOL_SENDERS", "sample")

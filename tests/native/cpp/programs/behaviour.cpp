@@ -1,4 +1,4 @@
-// Calls of every kind; the test reads the lines and what is printed.
+// Calls of every kind; the test reads the lines and the output.
 #define LOGSPOOL_ACTIVE_LEVEL 10
 #include <logspool.hpp>
 
@@ -140,7 +140,7 @@ static void zones(const logspool::logger &log) {
 }
 
 static void large(const logspool::logger &log) {
-    // Characters of two bytes, of which none is cut in two.
+    // Characters of two bytes; no character may be cut in two.
     std::string text = "x";
     while (text.size() < std::size_t{70} << 20) {
         text += text.size() == 1 ? "\u00E9" : text.substr(1);

@@ -1,6 +1,6 @@
-// embedding FILE ORDER END COUNT: embeds Python; C++ and Python log COUNT records each, in turns. ORDER is what logs
-// first: `cpp`, `python`, or `threads`, where threads of C++ log while Python takes the queue. With the END `fork` a
-// child logs COUNT records more, with `fork-announced` also by Python, which is told of that fork.
+// embedding FILE ORDER END COUNT: embeds Python; C++ and Python log COUNT records each, in turns. ORDER names the side
+// that logs first: `cpp`, `python`, or `threads`, where threads of C++ log while Python takes the queue. With the END
+// `fork` a child logs COUNT records more, with `fork-announced` also by Python, which gets notice of that fork.
 #include <Python.h>
 
 #include <logspool.hpp>

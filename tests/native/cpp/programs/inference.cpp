@@ -1,4 +1,4 @@
-// Logs as ONNX Runtime and TensorRT do, whose headers are stand-ins here.
+// Logs as ONNX Runtime and TensorRT do, with small headers in place of theirs.
 #include <NvInferRuntimeCommon.h>
 #include <onnxruntime_c_api.h>
 

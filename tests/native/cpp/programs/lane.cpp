@@ -71,7 +71,7 @@ int main(int, char **argv) {
             LOGSPOOL_INFO(log, "{} {} {} {}", i, text, i * 0.25, i % 2 == 0);
         }
     }
-    // Each record of the second way is reserved; of the first way those that find the lane full.
+    // Each record of the second way is reserved; of the first way only records that find the lane full.
     std::printf("%d\n", reservations - before >= 20000 && reservations - before < 30000);
     return 0;
 }

@@ -8,7 +8,7 @@
 static logspool::logger log_of_part;
 static std::vector<std::thread> threads;
 
-/// set_up(path): opens the file, and raises what the header says if that fails.
+/// set_up(path): opens the file; if that fails, raises the message of the header's `setup_error`.
 static PyObject *set_up(PyObject *, PyObject *path) {
     try {
         const logspool::sink file(PyUnicode_AsUTF8(path), R"({"template": "%(message)s"})");
@@ -25,7 +25,7 @@ static PyObject *log_one(PyObject *, PyObject *number) {
     Py_RETURN_NONE;
 }
 
-/// start(count): two threads without a thread state log so many records each.
+/// start(count): two threads without a thread state log `count` records each.
 static PyObject *start(PyObject *, PyObject *number) {
     const long count = PyLong_AsLong(number);
     for (int thread = 0; thread < 2; ++thread) {

@@ -1,4 +1,4 @@
-// Logs values whose text is made in the call, and prints what the lines must be.
+// Logs values whose text is made in the call, and prints the expected lines.
 #include <array>
 #include <atomic>
 #include <bitset>

@@ -1,4 +1,4 @@
-// Logs values of every type, and prints what the lines must be.
+// Logs values of every type, and prints the expected lines.
 #include <logspool.hpp>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-"""Send records by each handler of the standard library, and print what the records were.
+"""Send records by each handler of the standard library, and print the attributes of the records.
 
 stdlib.py RECORDS TCP-PORT UDP-PORT HTTP-PORT UNIX-SOCKET
 """
@@ -25,7 +25,7 @@ HANDLERS = {
 
 
 class Remember(logging.Handler):
-    """Keeps what a record was, before others look at it."""
+    """Keeps the attributes of a record, before other handlers see it."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the programs in Python share: the records to send, where to, and a loop for loggers of the standard library.
+"""Shared by the programs in Python: the records, the addresses, and a loop for loggers of the standard library.
 
 PROGRAM RECORDS TCP-PORT UDP-PORT HTTP-PORT
 """

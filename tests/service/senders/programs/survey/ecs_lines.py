@@ -7,7 +7,7 @@ import ecs_logging
 
 
 class Lines(logging.handlers.SocketHandler):
-    """Send what the formatter makes, a line for each record."""
+    """Send the text of the formatter, a line for each record."""
 
     def makePickle(self, record):
         """Return the line."""
