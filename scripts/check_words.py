@@ -76,9 +76,7 @@ def main() -> None:
     )
     within = tuple(options.places) or ("",)
     names = [
-        name
-        for name in listed
-        if name.startswith(within) and name.endswith(SUFFIXES) and not name.startswith(RECORDED)
+        name for name in listed if name.startswith(within) and name.endswith(SUFFIXES) and not name.startswith(RECORDED)
     ]
     words = 0
     counts: collections.Counter[str] = collections.Counter()

@@ -6,7 +6,7 @@
 //! another program.
 //!
 //! What a full socket does not take would be lost with a killed program. So while the keeper starts, or gets no processor
-//! time, the sender of a file waits for room, at most for [`MAX_WAIT`]. After that no sender waits until the keeper reads
+//! time, the sender of a file waits for room, at most for `MAX_WAIT`. After that no sender waits until the keeper reads
 //! again: messages wait in memory, and are sent before the next message.
 
 use std::collections::VecDeque;
