@@ -141,7 +141,7 @@ part.log_one(1)
     [
         (1, 0, "True\n"),
         (2, 0, "False\nthe core of logspool has major version 2 of the interface; this header has 1\n"),
-        (1, 8, "False\nthe core of logspool has version 1.1 of the interface; this header needs 1.1\n"),
+        (1, 8, "False\nthe core of logspool has version 1.2 of the interface; this header needs 1.2\n"),
     ],
 )
 def test_a_table_of_another_version_is_refused_with_a_text(extension, tmp_path, major, missing, shown):
