@@ -1,7 +1,7 @@
 /// \file
 /// Writes a record into the calling thread's lane without a call of the library.
 ///
-/// This is the list of rules of `crates/logspool-lanes/src/queue/cursor.rs` in C++; `logspool.h` has its steps, which
+/// This is the list of rules of `crates/logspool-lanes/src/lane/cursor.rs` in C++; `logspool.h` has its steps, which
 /// the comments below name. Records that the lane cannot take now go through `logspool_reserve` and `logspool_commit`.
 #ifndef LOGSPOOL_LANE_HPP
 #define LOGSPOOL_LANE_HPP

@@ -242,7 +242,7 @@ uint64_t logspool_generation(void);
 
 /* ---- For headers that write into the lane without a call ----------------------------------------------------------
  *
- * logspool_lane_view() gives the calling thread its lane. The list in crates/logspool-lanes/src/queue/cursor.rs has
+ * logspool_lane_view() gives the calling thread its lane. The list in crates/logspool-lanes/src/lane/cursor.rs has
  * the rules of a writer. In short, for a record of `length` bytes (24 of head, then the values), with
  * needed = (length + 7) & ~7:
  *   1. slow path (logspool_reserve, values, logspool_commit) if view->version != LOGSPOOL_VIEW_VERSION, if flags != 0,

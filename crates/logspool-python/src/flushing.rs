@@ -2,14 +2,47 @@
 //!
 //! A signal does not end a wait inside the pipeline, and CPython only notes a signal until a thread checks for signals.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use logspool::pipeline::{Flush, SyncWait};
 use pyo3::prelude::*;
 
-use crate::calls::rules;
 use crate::interpreter::leaving::detached;
 use crate::interpreter::waiting::{self, Deadline, SHARE};
+
+/// The functions for the records about records that rules have left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Summaries {
+    /// Queues the records that are due, or all of them.
+    pub push: fn(Python<'_>, all: bool) -> PyResult<()>,
+    /// Drops the records that are not queued.
+    pub forget: fn(),
+}
+
+/// Empty until rules are in force.
+static SUMMARIES: OnceLock<Summaries> = OnceLock::new();
+
+/// Sets the functions of the rules. Later calls change nothing.
+pub fn set_summaries(functions: Summaries) {
+    let _ = SUMMARIES.set(functions);
+}
+
+/// Queues the records about left-out records: those that are due, or all of them.
+///
+/// # Errors
+///
+/// The error that a signal handler raised while the call waited for room.
+pub fn push_summaries(py: Python<'_>, all: bool) -> PyResult<()> {
+    SUMMARIES.get().map_or(Ok(()), |summaries| (summaries.push)(py, all))
+}
+
+/// Drops the records about left-out records that are not queued, because a sink is about to be closed.
+pub fn forget_summaries() {
+    if let Some(summaries) = SUMMARIES.get() {
+        (summaries.forget)();
+    }
+}
 
 /// Waits until everything queued before is written to `sink`, or with `None` to all sinks. Returns `false` if it is not
 /// written within `timeout`, or if a sink has dropped records because the program closed its descriptor. Without a
@@ -19,7 +52,7 @@ use crate::interpreter::waiting::{self, Deadline, SHARE};
 ///
 /// The error that a signal handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
-    rules::push_summaries(py, false)?;
+    push_summaries(py, false)?;
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_timeout(timeout);
@@ -49,7 +82,7 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 ///
 /// The errors of [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
-    rules::push_summaries(py, false)?;
+    push_summaries(py, false)?;
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
     Ok(begun.is_none_or(|(flush, done)| done && flush.succeeded()))
 }
@@ -60,7 +93,7 @@ pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
 ///
 /// The errors of [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-    rules::push_summaries(py, false)?;
+    push_summaries(py, false)?;
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
     if begun.is_some_and(|(flush, done)| !done || !flush.succeeded()) {

@@ -11,13 +11,13 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use logspool_lanes::segment::layout::level_class;
+use logspool_record::definition::SinkDefinition;
 use logspool_record::format::entry;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
 use crate::chunk::Chunk;
-use crate::sinks::{self, Place, SinkInput};
-use crate::writer::Outlet;
+use crate::sinks::{self, Place, SinkInput, Traits};
 use printer::descriptor;
 pub use printer::{finish, use_descriptor};
 
@@ -53,9 +53,9 @@ impl RateLimit {
 
 static RATE: ForkSafeLock<RateLimit> = ForkSafeLock::new(RateLimit { second: 0, lines: 0, withheld: 0 });
 
-/// Whether the outlet writes to standard error itself.
-pub fn is_standard_error(outlet: &Outlet) -> bool {
-    outlet.traits.is_borrowed && sinks::place(&outlet.definition) == Place::Descriptor(descriptor())
+/// Whether a sink writes to standard error itself.
+pub fn is_standard_error(traits: &Traits, definition: &SinkDefinition) -> bool {
+    traits.is_borrowed && sinks::place(definition) == Place::Descriptor(descriptor())
 }
 
 /// Whether a line may be printed now. If not, the line counts as withheld.
@@ -67,9 +67,9 @@ pub fn has_room() -> bool {
     room
 }
 
-/// Prints the records of `chunk` that are ERROR or above.
-pub fn emit(outlet: &Outlet, chunk: &Chunk) {
-    if is_standard_error(outlet) {
+/// Prints the records of a sink's chunk that are ERROR or above.
+pub fn emit(traits: &Traits, definition: &SinkDefinition, chunk: &Chunk) {
+    if is_standard_error(traits, definition) {
         return;
     }
     let Some(mut rate) = RATE.try_lock() else { return };
@@ -81,7 +81,7 @@ pub fn emit(outlet: &Outlet, chunk: &Chunk) {
             continue;
         }
         rate.start_second();
-        let shown = match outlet.traits.takes {
+        let shown = match traits.takes {
             SinkInput::Entries => Cow::Owned(entry::readable(line).unwrap_or_default().into_bytes()),
             SinkInput::Lines => Cow::Borrowed(line),
         };

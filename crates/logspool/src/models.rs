@@ -4,7 +4,7 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use logspool_lanes::queue::cursor::announce_sleep;
+use logspool_lanes::lane::cursor::announce_sleep;
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicBool, AtomicU32, Ordering};
 

@@ -53,6 +53,25 @@ def test_a_cycle_of_files_is_found_through_re_exports_and_inline_paths(workspace
     assert [["floor/plank.rs", "wall.rs"]] == _cycles(found, "house")
 
 
+def test_a_cycle_of_rooms_is_found_though_no_files_are_in_a_cycle(workspace):
+    found = workspace(
+        {
+            "house/Cargo.toml": "[package]\n",
+            "house/src/lib.rs": "pub mod floor;\npub mod wall;\nuse crate::floor::Plank;\n",
+            "house/src/floor/mod.rs": "pub mod plank;\npub mod mat;\n",
+            "house/src/floor/plank.rs": "pub struct Plank;\n",
+            "house/src/floor/mat.rs": "use crate::wall::Wall;\npub struct Mat(Wall);\n",
+            "house/src/wall.rs": "use crate::floor::plank::Plank;\npub struct Wall(Plank);\n",
+        }
+    )
+    imports = check_layers.imports_within(found["house"], check_layers.Reader(found))
+    rooms = check_layers.between_rooms(imports)
+
+    assert [] == _cycles(found, "house")
+    assert {"floor": {"wall": {"Wall"}}, "wall": {"floor": {"Plank"}}} == rooms
+    assert [["floor", "wall"]] == check_layers.cycles({room: set(taken) for room, taken in rooms.items()})
+
+
 def test_a_parent_that_only_re_exports_and_imports_of_tests_make_no_cycle(workspace):
     found = workspace(
         {

@@ -1,6 +1,6 @@
 ## Writes a record into the calling thread's lane without a call of the library.
 ##
-## This is the list of rules of `crates/logspool-lanes/src/queue/cursor.rs` in Nim; `logspool.h` has its steps, which
+## This is the list of rules of `crates/logspool-lanes/src/lane/cursor.rs` in Nim; `logspool.h` has its steps, which
 ## the comments below name. Records that the lane cannot take now, or that are not ASCII, go through `logspool_emit`,
 ## which also replaces ill-formed text.
 

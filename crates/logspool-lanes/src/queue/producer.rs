@@ -16,10 +16,10 @@ use logspool_sys::kernel;
 use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
-use super::cursor::NOT_GROWN;
-pub use super::ring::{ERROR, RESERVED_DIVISOR};
-use super::ring::{RecordOffsets, RingError, WritePosition};
 use super::view::{LaneView, NO_TURN, VIEW_VERSION, view_flags};
+use crate::lane::cursor::NOT_GROWN;
+pub use crate::lane::ring::{ERROR, RESERVED_DIVISOR};
+use crate::lane::ring::{RecordOffsets, RingError, WritePosition};
 use crate::segment::Segment;
 use crate::segment::layout::LaneHead;
 

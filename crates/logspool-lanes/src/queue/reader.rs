@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 
 use logspool_record::{HEAD_BYTES, Head};
 
-use super::cursor::NOT_GROWN;
-use super::ring::{ReadPosition, Ring};
+use crate::lane::cursor::NOT_GROWN;
+use crate::lane::ring::{ReadPosition, Ring};
 use crate::segment::Segment;
 
 /// The rings of one lane up to a published head, as the reader sees them.

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use super::ring::WritePosition;
+use crate::lane::ring::WritePosition;
 
 /// Version of [`LaneView`]. A header that knows another version writes by `reserve` and `commit` only.
 pub const VIEW_VERSION: u32 = 1;

@@ -31,7 +31,7 @@
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
-use crate::queue::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, Window};
+pub use crate::lane::head::{LEVEL_CLASSES, LaneHead, REFUSALS, level_class};
 
 /// First eight bytes of every segment.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LOGSPOOL");
@@ -40,22 +40,13 @@ pub const MAJOR: u32 = 1;
 /// Minor version of the layout. It grows with additions that an older reader may ignore.
 pub const MINOR: u32 = 0;
 
-/// Levels are counted in six classes: below DEBUG, DEBUG, INFO, WARNING, ERROR, CRITICAL.
-pub const LEVEL_CLASSES: usize = 6;
-/// Number of reasons for a refusal; each lane counts them, see `pipeline::Refusal`.
-pub const REFUSALS: usize = 4;
 /// Number of reasons for a drop at a sink, see `stats::DropReason`.
 pub const DROPS: usize = 6;
 
-/// Index of the level class for a level number of the Python standard library.
-#[inline]
-pub const fn level_class(level: u16) -> usize {
-    let class = (level / 10) as usize;
-    if class >= LEVEL_CLASSES { LEVEL_CLASSES - 1 } else { class }
-}
-
 /// Maximum number of lanes in a segment. Chosen: from the 257th thread on, threads share lanes.
 pub const MAX_LANES: usize = 256;
+/// Maximum bytes of one lane.
+pub const MAX_QUEUE_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum number of sinks that a process has open at one time. Further handlers stay synchronous.
 pub const MAX_SINKS: usize = 128;
 /// Maximum number of call sites with an id. A record of a further call site contains the site itself.
@@ -143,40 +134,6 @@ pub struct Header {
     pub unreadable: AtomicU64,
     /// Records refused because their ids belonged to another segment, per level class. Older segments have zeros there.
     pub stale_ids: [AtomicU64; LEVEL_CLASSES],
-}
-
-/// Head of one lane.
-#[repr(C, align(512))]
-pub struct LaneHead {
-    /// Whether the lane is owned, shared or free.
-    pub state: LaneState,
-    /// Kernel's id of the owning thread, for diagnostics.
-    pub thread: AtomicU64,
-    /// Offset of the first ring, 0 before the first claim.
-    pub first_offset: AtomicU64,
-    /// Bytes of the first ring, a power of two.
-    pub first_bytes: AtomicU64,
-    /// Offset of the second ring, 0 before growth.
-    pub second_offset: AtomicU64,
-    /// Bytes of the second ring, a power of two.
-    pub second_bytes: AtomicU64,
-    /// The producer's cache line.
-    pub producer: ProducerCursor,
-    /// The consumer's cache line.
-    pub consumer: ConsumerCursor,
-    /// Records refused by the owner, per reason and level class. Written by the owner only.
-    pub refused: [[AtomicU64; LEVEL_CLASSES]; REFUSALS],
-    /// The mark of the window, in a cache line that the collector never loads.
-    pub window: Window,
-}
-
-impl LaneHead {
-    /// Gives a new lane its first ring.
-    pub fn set_first_ring(&self, offset: u64, bytes: u64) {
-        self.first_bytes.store(bytes, Ordering::Relaxed);
-        self.first_offset.store(offset, Ordering::Relaxed);
-        self.producer.switch.store(NOT_GROWN, Ordering::Relaxed);
-    }
 }
 
 /// Checkpoint and counters of one sink. Written under the sink's lock, read by any thread or process.

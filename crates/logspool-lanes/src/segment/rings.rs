@@ -12,8 +12,8 @@ use super::pages::MADV_POPULATE_WRITE;
 use super::{FIRST_RING_BYTES, Segment, free_range};
 use logspool_sys::published::{Entered, Published};
 
-use crate::queue::cursor::{NOT_GROWN, state};
-use crate::queue::ring::WritePosition;
+use crate::lane::cursor::{NOT_GROWN, state};
+use crate::lane::ring::WritePosition;
 
 /// Number of lanes that threads share after all other lanes are taken.
 ///

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use crate::calls::attribute::Attribute;
 use crate::calls::log_record::{self, RecordValues};
 use crate::calls::record::SeenBy;
+use crate::calls::record_queue::RecordQueue;
 use crate::calls::site::Site;
 use crate::calls::unmade_record::UnmadeRecord;
 use crate::interpreter::dict::{self, DictWalk, NewDict};
@@ -19,7 +20,6 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
 use crate::plans::logging_globals::LoggingGlobals;
-use crate::pool::RecordQueue;
 
 /// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
 pub const RECORD_BYTES: u64 = 1200;

@@ -27,7 +27,8 @@ pub fn add<'a, 'py: 'a>(
 ) -> Result<(), Failure> {
     let py = value.py();
     if acceptance == RenderedBy::RenderInCaller {
-        return shown.texts().add(pieces, value);
+        let (tag, text) = shown.texts().make(value)?;
+        return message::add_owned(py, pieces, tag, text);
     }
     if kind == ArgumentKind::BigInt {
         return message::add_owned(py, pieces, tag::BIG_INT, leaving::str(value));

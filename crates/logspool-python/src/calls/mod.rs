@@ -5,7 +5,7 @@
 //! into the queue. The text of an exception comes from [`traceback`]. If Python code has to see the record,
 //! [`record_call`] does the call: [`log_record`] makes the record, [`record_redaction`]
 //! redacts it, and [`filtering`] runs filters. [`adapter`] replaces
-//! the methods of `LoggerAdapter`. [`handler_methods`] replaces the methods of handlers, which receive a record:
+//! the methods of `LoggerAdapter`. [`record_queue`] is the queue of `logspool.ThreadHandler`. [`handler_methods`] replaces the methods of handlers, which receive a record:
 //! [`emit`] queues finished lines that [`formatting`] makes, [`deferring`] leaves that to another thread, [`text_line`]
 //! queues lines that have no record, and [`record`] queues the values of a record with its [`record_texts`]. [`stock`]
 //! calls the stock functions for everything that logspool cannot serve.
@@ -39,6 +39,7 @@ pub mod record_call;
 pub mod record_class;
 pub mod record_init;
 pub mod record_message;
+pub mod record_queue;
 pub mod record_redaction;
 pub mod record_site;
 pub mod record_template;

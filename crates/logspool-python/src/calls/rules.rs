@@ -19,6 +19,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::calls::pieces::{self, Pieces, QueueOutcome, small_int};
+use crate::flushing::{self, Summaries};
 use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object};
 use crate::plans::environment::IdValidity;
@@ -101,6 +102,7 @@ pub fn set(py: Python<'_>, options: &Options) -> PyResult<()> {
 }
 
 fn put_into_force(rules: Option<Rules>) {
+    flushing::set_summaries(Summaries { push: push_summaries, forget: forget_summaries });
     RULES.publish(rules.map_or(std::ptr::null_mut(), |rules| Box::into_raw(Box::new(rules))));
 }
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 
 use crate::calls::deferring::{self, RECORD_BYTES};
 use crate::calls::log_record::RecordValues;
+use crate::calls::record_queue::{self, RecordQueue};
 use crate::calls::site::Site;
 use crate::calls::unmade_record::UnmadeRecord;
 use crate::interpreter::dict;
@@ -18,7 +19,6 @@ use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
 use crate::plans::plan::RecordPlan;
-use crate::pool::{self, RecordQueue};
 
 /// Puts the values of the running call into the queue of `handler`, the only handler of the plan, or counts the record as
 /// refused. Returns `false` if nothing was done: the record has to be made first.
@@ -57,7 +57,7 @@ pub fn put(
         };
     }
     let is_fixed = values.args.iter().all(|value| deferring::is_fixed(*value));
-    let Some(texts) = pool::length_of(values.msg, values.args).filter(|_| is_fixed) else { return Ok(false) };
+    let Some(texts) = record_queue::length_of(values.msg, values.args).filter(|_| is_fixed) else { return Ok(false) };
     let class = record_class().ok_or(Failure::Stock)?;
     let unmade = UnmadeRecord::of(py, class, site, &plan.globals, values)?;
     let unmade = Py::new(py, unmade).map_err(|error| Failure::raised(py, error))?;

@@ -55,15 +55,15 @@ mod native {
     #[pymodule_export]
     use super::writing::{entry, is_adopted, json_object, note_once, queue_formatted, rule_counts};
     #[pymodule_export]
+    use crate::calls::record_queue::{RecordQueue, ReservedPlace};
+    #[pymodule_export]
     use crate::calls::unmade_record::UnmadeRecord;
     #[pymodule_export]
     use crate::events::{AccessLog, EventRenderer, IsoStamper, LineLogger, bound_logger_method};
     #[pymodule_export]
     use crate::interpreter::guard::Guard;
     #[pymodule_export]
-    use crate::pool::{
-        Completions, EventLoop, PoolCore, RecordQueue, ReservedPlace, Results, Schedule, Semaphore, View, Worker,
-    };
+    use crate::pool::{Completions, EventLoop, PoolCore, Results, Schedule, Semaphore, View, Worker};
 
     /// The table of functions for extension modules in other languages, see `logspool.h`.
     fn table_capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

@@ -8,8 +8,6 @@ use std::sync::{Mutex, PoisonError};
 use logspool_record::tag;
 use pyo3::prelude::*;
 
-use crate::calls::message;
-use crate::calls::pieces::Pieces;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::leaving;
 use crate::interpreter::object::{Object, Owned};
@@ -65,18 +63,18 @@ impl FieldTexts {
         if self == other { self } else { Self::Mixed }
     }
 
-    /// Adds the text of a value. Runs user Python code.
+    /// Makes the text of a value; returns it with its tag, or `None` with an exception set. Runs user Python code.
     ///
     /// # Errors
     ///
-    /// Making the text raised an error, or the formats of the route show different texts.
-    pub fn add(self, pieces: &mut Pieces<'_>, value: Object<'_, '_>) -> Result<(), Failure> {
+    /// The formats of the route show different texts, or the encoder is gone.
+    pub fn make(self, value: Object<'_, '_>) -> Result<(u8, Option<Owned>), Failure> {
         let py = value.py();
         match self {
-            Self::Str => message::add_owned(py, pieces, tag::STR, leaving::str(value)),
+            Self::Str => Ok((tag::STR, leaving::str(value))),
             Self::Encoded(id) => {
                 let encoder = id.encoder(py).ok_or(Failure::Stock)?;
-                message::add_owned(py, pieces, tag::RENDERED, leaving::call_with(encoder.bind(py), value))
+                Ok((tag::RENDERED, leaving::call_with(encoder.bind(py), value)))
             }
             Self::Mixed => Err(Failure::Stock),
         }

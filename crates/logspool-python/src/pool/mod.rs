@@ -11,7 +11,6 @@
 //! - [`waiting`](crate::interpreter::waiting) waits outside the interpreter and returns to it for signals.
 //! - [`event_loop`] passes results to asyncio, and [`completions`] passes ended futures to `as_completed`.
 //! - [`semaphore`] is the Python type of the core's semaphore.
-//! - [`record_queue`] is the queue of `logspool.ThreadHandler`. It shares nothing with pools.
 //!
 //! Types are made by PyO3 where that is cheap enough. Methods that are called for each job are raw functions
 //! ([`fast`]).
@@ -28,7 +27,6 @@ mod intake;
 mod job;
 mod job_options;
 mod methods;
-mod record_queue;
 mod results;
 mod schedule;
 mod semaphore;
@@ -44,7 +42,6 @@ use pyo3::prelude::*;
 pub use self::completions::Completions;
 pub use self::core::PoolCore;
 pub use self::event_loop::EventLoop;
-pub use self::record_queue::{RecordQueue, ReservedPlace, length_of};
 pub use self::results::Results;
 pub use self::schedule::Schedule;
 pub use self::semaphore::Semaphore;

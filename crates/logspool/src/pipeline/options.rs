@@ -102,8 +102,7 @@ impl Default for Options {
     }
 }
 
-/// Maximum bytes of one lane.
-pub const MAX_QUEUE_BYTES: usize = 16 * 1024 * 1024;
+pub use logspool_lanes::segment::layout::MAX_QUEUE_BYTES;
 
 /// Options that may change while the queue is in use. All others are fixed by the first record.
 const CHANGEABLE: &[&str] = &[

@@ -36,7 +36,7 @@ pub fn show_refused(head: Head, values: impl FnOnce() -> Vec<u8>) {
     Renderer::default().take(&source, &mut first, PeekedRecord { head, values: &values }, clock::wall_ns());
     drop(guard);
     if let Some(outlet) = first.outlet {
-        fallback::emit(&outlet, &first.chunk);
+        fallback::emit(&outlet.traits, &outlet.definition, &first.chunk);
     }
 }
 
@@ -53,7 +53,7 @@ impl Chunks for FirstTarget<'_> {
             return None;
         }
         let outlet = self.pipeline.outlet(sink)?;
-        if fallback::is_standard_error(&outlet) {
+        if fallback::is_standard_error(&outlet.traits, &outlet.definition) {
             return None;
         }
         self.outlet = Some(outlet);

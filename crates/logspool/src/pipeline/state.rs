@@ -106,7 +106,7 @@ impl Pipeline {
     /// Shows on standard error the records of ERROR and above of a chunk that cannot be written.
     pub(crate) fn fall_back(&self, outlet: &Outlet, chunk: &Chunk) {
         if settings::options().fallback == Fallback::Stderr {
-            crate::fallback::emit(outlet, chunk);
+            crate::fallback::emit(&outlet.traits, &outlet.definition, chunk);
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use logspool_lanes::queue::cursor::announce_sleep;
+use logspool_lanes::lane::cursor::announce_sleep;
 use logspool_lanes::queue::producer::sleep_until_woken;
 use logspool_sys::clock;
 use logspool_sys::generation;

@@ -9,9 +9,7 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 use logspool_lanes::queue::reader::{LaneReader, Rings};
-use logspool_lanes::segment::layout::{LaneHead, RINGS};
-
-use crate::pipeline::MAX_QUEUE_BYTES;
+use logspool_lanes::segment::layout::{LaneHead, MAX_QUEUE_BYTES, RINGS};
 
 /// Rings and positions of one lane with undelivered records.
 #[derive(Debug)]

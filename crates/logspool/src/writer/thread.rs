@@ -312,7 +312,7 @@ impl Outlet {
     /// Tells the user that the program has closed the sink's descriptor, and that its file cannot be opened again.
     fn report_closed_descriptor(&self) {
         let is_reported = self.lost_descriptor.swap(true, Ordering::Relaxed);
-        if !is_reported && !fallback::is_standard_error(self) {
+        if !is_reported && !fallback::is_standard_error(&self.traits, &self.definition) {
             fallback::report(&format!(
                 "logspool: cannot write to {}: the program has closed its descriptor; the records for it are dropped \
                  and counted as sink_closed (fix: close only descriptors that the program has opened)\n",

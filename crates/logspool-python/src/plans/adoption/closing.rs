@@ -11,7 +11,6 @@ use pyo3::prelude::*;
 
 use super::state::{HandlerState, HandlerVerdict, is_current};
 use super::table::{known, take, with_table};
-use crate::calls::rules;
 use crate::flushing;
 use crate::interpreter::leaving::detached;
 use crate::interpreter::object::{self, Owned, SavedError};
@@ -138,7 +137,7 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    if let Err(error) = rules::push_summaries(reference.py(), true) {
+    if let Err(error) = flushing::push_summaries(reference.py(), true) {
         // The handler is being freed: nobody takes the error.
         error.write_unraisable(reference.py(), None);
     }
@@ -171,11 +170,11 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 ///
 /// The error of a signal handler that ran during the wait. The writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
-    let pushed = rules::push_summaries(py, true);
+    let pushed = flushing::push_summaries(py, true);
     // A thread that reads the new stop number no longer finds the sink in the state. A thread that read an older stop
     // number notices the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();
-    rules::forget_summaries();
+    flushing::forget_summaries();
     let Some((_, id)) = sink.filter(is_current) else { return Ok(()) };
     if let Err(raised) = pushed.and_then(|()| flushing::flush_before_close(py, id, timeout)) {
         leave_to_writer(sink);

@@ -13,7 +13,7 @@ use logspool_record::{HEAD_BYTES, Head, advance, flags};
 use logspool_sys::sync::Ordering;
 
 use super::cursor::NOT_GROWN;
-use crate::segment::layout::LaneHead;
+use super::head::LaneHead;
 
 /// The last 1/8 of a ring is reserved for records of level ERROR and above. This constant is the divisor.
 pub const RESERVED_DIVISOR: u64 = 8;

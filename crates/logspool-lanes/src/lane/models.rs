@@ -10,8 +10,8 @@ use logspool_sys::published::Entered;
 use logspool_sys::sync::{AtomicU32, AtomicU64, Ordering};
 
 use super::cursor::{ConsumerCursor, LaneState, NOT_GROWN, ProducerCursor, Window, state};
+use super::head::LaneHead;
 use super::ring::{ReadPosition, Ring, RingError, WritePosition};
-use crate::segment::layout::LaneHead;
 
 /// A lane with two rings, each with room for one record.
 struct Lane {
