@@ -6,9 +6,9 @@ mod check;
 
 use chrono::{DateTime, FixedOffset};
 use libfuzzer_sys::fuzz_target;
-use logspool_server::protocol::FrameFormat;
+use logspool_server::connection::protocol::FrameFormat;
 use logspool_server::protocols;
-use logspool_server::sources::framing::{FrameError, FrameScan};
+use logspool_server::connection::framing::{FrameError, FrameScan};
 
 const LIMIT: usize = 4096;
 
@@ -26,7 +26,7 @@ fn frames(format: &FrameFormat, stream: &[u8], piece: usize) -> Result<Vec<(usiz
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((pick, stream)) = bytes.split_first() else { return };
-    let protocol = protocols::ALL[usize::from(*pick) % protocols::ALL.len()];
+    let protocol = known_protocols::ALL[usize::from(*pick) % known_protocols::ALL.len()];
     let Some(format) = protocol.frame_format() else { return };
     let whole = frames(&format, stream, stream.len().max(1));
     let in_pieces = frames(&format, stream, 7);

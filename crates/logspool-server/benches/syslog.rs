@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use logspool_server::connection::frame_reader::FrameReader;
+use logspool_server::connection::framing::FrameScan;
 use logspool_server::delivery::Delivery;
 use logspool_server::metrics::Metrics;
 use logspool_server::peer::Peer;
 use logspool_server::protocols::syslog::SYSLOG;
-use logspool_server::sources::frame_reader::FrameReader;
-use logspool_server::sources::framing::FrameScan;
 use logspool_server::stores::Store;
 use logspool_server::stores::file::FileStore;
 use logspool_server::stores::private::Readers;

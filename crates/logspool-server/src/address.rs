@@ -7,12 +7,12 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer};
 
+use crate::connection::protocol::Protocol;
 use crate::decoders::levels::{SCALES, Scale};
 use crate::decoders::zone::Zone;
-use crate::protocol::Protocol;
-use crate::protocols;
+use crate::http::protocol::HTTP;
+use crate::known_protocols;
 use crate::protocols::forward::FORWARD;
-use crate::protocols::http::HTTP;
 
 /// The address of a listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl SocketOptions {
         let mut options = Self::default();
         for option in query.into_iter().flat_map(|query| query.split('&')) {
             match option.split_once('=') {
-                Some(("protocol", name)) => options.protocol = Some(protocols::by_name(name)?),
+                Some(("protocol", name)) => options.protocol = Some(known_protocols::by_name(name)?),
                 Some(("levels", name)) => options.levels = Some(scale(name)?),
                 Some(("zone", name)) => {
                     let zone = Zone::by_name(name).ok_or_else(|| {

@@ -31,14 +31,14 @@ use tokio::runtime::Handle;
 
 use crate::address::{Endpoint, ListenAddress};
 use crate::batch::Batch;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::input::MAX_MESSAGE_FRAMES;
 use crate::decoders::forward::{self, ChunkId};
 use crate::delivery::{self, Chunk, Outcome};
 use crate::intake::Intake;
 use crate::peer::Peer;
 use crate::protocols::forward::FORWARD;
 use crate::record::Record;
-use crate::sources::frame_reader::FrameReader;
-use crate::sources::input::MAX_MESSAGE_FRAMES;
 use crate::value::Value;
 
 /// Interval between checks of the folders.

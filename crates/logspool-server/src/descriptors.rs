@@ -7,7 +7,7 @@
 use rustix::process::{Resource, getrlimit, setrlimit};
 
 use crate::config::Config;
-use crate::sources::admission::SlotCounts;
+use crate::connection::admission::SlotCounts;
 
 /// Number of reserved slots for listeners that accept only HTTP. They are used when the general pool refuses a
 /// connection.

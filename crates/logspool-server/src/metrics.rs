@@ -16,8 +16,18 @@ use prometheus_client::registry::{Registry, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_drops::lost_in_kernel;
-use crate::scheduler::QueryCounts;
-use crate::stores::WriteResult;
+use crate::store::WriteResult;
+
+/// The number of queries in each state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueryCounts {
+    /// Queries that wait in a queue for a turn.
+    pub waiting: usize,
+    /// Queries that run on a thread.
+    pub running: usize,
+    /// Queries that are paused, or complete but not completely read.
+    pub unread: usize,
+}
 
 /// Duration of a store call after which the store counts as stuck. Chosen: a healthy store needs far less than a second
 /// for a transaction. With half the time, pauses of a busy disk would count as stuck. With double the time, an operator

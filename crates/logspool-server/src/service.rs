@@ -14,18 +14,18 @@ use tokio::task::JoinSet;
 use crate::address::{Endpoint, ListenAddress};
 use crate::adopt::Adoption;
 use crate::config::Config;
+use crate::connection::admission::Admission;
+use crate::connection::key::ForwardKey;
+use crate::connection::shared::SharedState;
 use crate::descriptors;
 use crate::http;
 use crate::intake::{Intake, Writers};
+use crate::known_protocols;
 use crate::metrics::Metrics;
-use crate::protocols;
-use crate::sources::admission::Admission;
+use crate::opening;
 use crate::sources::datagrams::DatagramReader;
-use crate::sources::key::ForwardKey;
 use crate::sources::listeners::Listener;
-use crate::sources::shared::SharedState;
 use crate::sources::tls::Identity;
-use crate::stores;
 
 /// `limits.shutdown_seconds` divided by this number is the time for reading data that senders have sent.
 ///
@@ -80,9 +80,9 @@ impl Service {
         listeners.extend(Listener::open_http(config.http).await?);
 
         // Open the stores last: a service that cannot listen leaves no files on disk.
-        let opened = stores::open(&config)?;
+        let opened = opening::open(&config)?;
         let metrics = Arc::new(Metrics::default());
-        protocols::ALL.iter().for_each(|protocol| drop(metrics.frames(protocol.name)));
+        known_protocols::ALL.iter().for_each(|protocol| drop(metrics.frames(protocol.name)));
         let (intake, mut writers) = Intake::start(opened.stores, config.limits.waiting_bytes, metrics)
             .map_err(|error| format!("cannot start a thread for a store: {error}"))?;
         writers.wait_for_first_checks().await;

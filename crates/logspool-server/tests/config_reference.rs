@@ -7,7 +7,7 @@ use std::path::Path;
 
 use logspool_server::config::Config;
 use logspool_server::decoders::levels::SCALES;
-use logspool_server::{protocols, stores};
+use logspool_server::{known_protocols, stores};
 use schemars::schema_for;
 use serde_json::Value;
 
@@ -73,7 +73,7 @@ fn page() -> String {
         "\n## Protocols\n\nThe first bytes of a connection or datagram tell its protocol; `?protocol=NAME` in an address \
          of `listen` fixes one.\n\n| name | senders | datagrams |\n|---|---|---|\n",
     );
-    for protocol in protocols::ALL {
+    for protocol in known_protocols::ALL {
         let datagrams = if protocol.datagrams.is_some() { "yes" } else { "no" };
         writeln!(page, "| `{}` | {} | {datagrams} |", protocol.name, protocol.senders).unwrap();
     }

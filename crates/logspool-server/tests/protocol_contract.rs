@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use logspool_server::address::{Endpoint, ListenAddress};
 use logspool_server::config::Config;
-use logspool_server::protocol::Protocol;
-use logspool_server::protocols::{self, InputState};
+use logspool_server::connection::protocol::Protocol;
+use logspool_server::known_protocols::{self, InputState};
+use logspool_server::opening::open_for_queries;
 use logspool_server::query::{Query, parse};
 use logspool_server::service::Service;
-use logspool_server::stores::{AnswerRow, RowFlow, open_for_queries};
+use logspool_server::stores::{AnswerRow, RowFlow};
 
 fn sample(name: &str) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/samples/{name}.bin"));
@@ -48,14 +49,14 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
     let udp = at(|listen| if let Endpoint::Udp(at) = listen.endpoint { Some(at) } else { None });
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
 
-    for protocol in protocols::ALL {
+    for protocol in known_protocols::ALL {
         let bytes = sample(protocol.name);
-        let found = protocols::detect(&bytes, InputState::Open).unwrap().map(|found| found.protocol);
+        let found = known_protocols::detect(&bytes, InputState::Open).unwrap().map(|found| found.protocol);
         assert_eq!(Some(*protocol), found);
         send(tcp, protocol, std::iter::once(bytes.clone()));
         send(tcp, protocol, bytes.iter().map(|byte| vec![*byte]));
         if protocol.datagrams.is_some() {
-            assert_eq!(Some(*protocol), protocols::detect_datagram(&bytes));
+            assert_eq!(Some(*protocol), known_protocols::detect_datagram(&bytes));
             socket.send_to(&bytes, udp).unwrap();
         }
     }
@@ -72,7 +73,7 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
         RowFlow::Continue
     };
     answers.run(&query, each).unwrap();
-    for protocol in protocols::ALL {
+    for protocol in known_protocols::ALL {
         let message = format!("a sample of {}", protocol.name);
         let stored = messages.iter().filter(|found| **found == message).count();
         assert_eq!(2 + usize::from(protocol.datagrams.is_some()), stored, "{message} in {messages:?}");
@@ -82,12 +83,14 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
 #[test]
 fn frames_end_at_the_same_bytes_in_pieces_of_every_size_and_nothing_is_kept_beyond_the_limit() {
     const LIMIT: usize = 4096;
-    for (protocol, frames) in protocols::ALL.iter().filter_map(|protocol| Some((protocol, protocol.frame_format()?))) {
+    for (protocol, frames) in
+        known_protocols::ALL.iter().filter_map(|protocol| Some((protocol, protocol.frame_format()?)))
+    {
         let stream = sample(protocol.name).repeat(3);
         let ends = |piece: usize| {
             let (mut framer, mut taken, mut found) = ((frames.framer)(LIMIT), 0, Vec::new());
             for end in (piece..stream.len()).step_by(piece).chain([stream.len()]) {
-                use logspool_server::sources::framing::FrameScan;
+                use logspool_server::connection::framing::FrameScan;
                 while let FrameScan::Frame { from, to, next } = framer.scan(&stream[taken..end]).unwrap() {
                     found.push((taken + from, taken + to));
                     taken += next;

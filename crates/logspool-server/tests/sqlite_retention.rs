@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use logspool_server::config::{self, Config};
+use logspool_server::config::Config;
 use logspool_server::delivery::{Delivery, Outcome};
 use logspool_server::intake::Intake;
+use logspool_server::limits::parts::Retention;
 use logspool_server::metrics::Metrics;
+use logspool_server::opening;
 use logspool_server::origin::Origin;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteRetention, SqliteStore};
-use logspool_server::stores::{self, Store, StoreError, WriteResult};
+use logspool_server::stores::{Store, StoreError, WriteResult};
 use sqlite_support::{DAY, ManualClock, TODAY, batch, messages, open, said, until, write};
 
 /// A store with one record on each of five days.
@@ -254,10 +256,10 @@ fn the_configuration_sets_the_retention() {
         drop(store);
         let config = Config {
             store: vec![format!("sqlite:{}", folder.path().display()).parse().unwrap()],
-            retention: config::Retention { days, bytes },
+            retention: Retention { days, bytes },
             ..Config::default()
         };
-        let mut opened = stores::open(&config).unwrap();
+        let mut opened = opening::open(&config).unwrap();
         opened.stores[0].maintain().unwrap();
 
         assert_eq!(kept, day_files(folder.path()), "{days:?} days, {bytes:?} bytes");

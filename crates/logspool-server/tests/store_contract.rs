@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::config::Retention;
 use logspool_server::delivery::{Chunk, ChunkPosition, Delivery, Outcome};
+use logspool_server::limits::parts::Retention;
 use logspool_server::query::{Expression, Query, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::kind::{StoreKind, StoreSettings};

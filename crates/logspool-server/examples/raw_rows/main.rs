@@ -15,9 +15,10 @@ use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch, Row};
 use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
+use logspool_server::opening;
 use logspool_server::query::{Filter, Query};
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
-use logspool_server::stores::{self, AnswerRow, RowFlow, Store, StoreAddress, postgres};
+use logspool_server::stores::{AnswerRow, RowFlow, Store, StoreAddress, postgres};
 use raw::TRANSACTION_ROWS;
 use serde_json::{Map, Value, json};
 
@@ -110,7 +111,9 @@ fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
         }
         RowFlow::Continue
     };
-    stores::open_for_queries(store).and_then(|answers| answers.run(&query, &mut take)).expect("the records of a store");
+    opening::open_for_queries(store)
+        .and_then(|answers| answers.run(&query, &mut take))
+        .expect("the records of a store");
     batches.push(open);
     let batches = oldest_first(&batches);
     let mut last = 0;

@@ -10,13 +10,14 @@ use super::client;
 use super::colour::ColourChoice;
 use super::failure::CommandFailure;
 use crate::clock::{now_ns, rfc3339};
-use crate::config::Limits;
 use crate::http;
+use crate::limits::Limits;
+use crate::opening;
 use crate::query::time::parse_time;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
 use crate::show::{Format, Output};
-use crate::stores::{self, AnswerRow, RowFlow, StoreAddress};
+use crate::stores::{AnswerRow, RowFlow, StoreAddress};
 use crate::value::Value;
 
 /// Default number of rows.
@@ -91,7 +92,7 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
 }
 
 fn query_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
-    let answers = stores::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
+    let answers = opening::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
     store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
     let mut unwritten = None;
     let answered = answers.run(query, &mut |found| match output.row(&found) {

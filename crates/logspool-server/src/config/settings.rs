@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::limits::Limits;
-use super::parts::{Access, Retention, SharedKey, Tls};
 use crate::address::{HttpAddress, ListenAddress};
+use crate::limits::Limits;
+use crate::limits::parts::{Access, Retention, SharedKey, Tls};
 use crate::stores::StoreAddress;
 
 /// The configuration of a service. Every key is optional.

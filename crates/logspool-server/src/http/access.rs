@@ -9,7 +9,7 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::config;
+use crate::limits::parts;
 
 /// The valid tokens and host names. They can be changed while the service runs.
 #[derive(Debug, Clone, Default)]
@@ -23,14 +23,14 @@ struct AccessRules {
 
 impl AccessControl {
     /// Creates the rules from a configuration that has been checked.
-    pub fn new(access: &config::Access) -> Self {
+    pub fn new(access: &parts::Access) -> Self {
         let known = Self::default();
         known.change(access);
         known
     }
 
     /// Replaces the tokens and host names by those of a configuration.
-    pub fn change(&self, access: &config::Access) {
+    pub fn change(&self, access: &parts::Access) {
         let tokens = access.token_sha256.iter().filter_map(|hex| digest(hex)).collect();
         let hosts = access.hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = AccessRules { tokens, hosts };
@@ -104,7 +104,7 @@ mod tests {
 
     fn access(tokens: &[&str], hosts: &[&str]) -> AccessControl {
         let own = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        AccessControl::new(&config::Access { token_sha256: own(tokens), hosts: own(hosts) })
+        AccessControl::new(&parts::Access { token_sha256: own(tokens), hosts: own(hosts) })
     }
 
     #[test]

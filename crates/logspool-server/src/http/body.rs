@@ -16,8 +16,8 @@ use super::context::Context;
 use super::error::HttpError;
 use super::guard::header_text;
 use crate::budget::Reservation;
-use crate::config::Limits;
 use crate::decoders::inflate::{Coding, InflateError};
+use crate::limits::Limits;
 use crate::peer::Peer;
 
 /// Number of bytes that a request may hold without a reservation in the budget. Chosen: the same number as for a

@@ -14,9 +14,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tower_service::Service as _;
 
 use super::length_conflict::{self, InspectedStream};
+use crate::connection::admission::Slot;
+use crate::connection::shared::SharedState;
 use crate::peer::Peer;
-use crate::sources::admission::Slot;
-use crate::sources::shared::SharedState;
 use crate::stop::{sleep_until, stopped};
 
 /// The first bytes of a connection with HTTP/2 (RFC 9113, 3.4).

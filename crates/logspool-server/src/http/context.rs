@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::access::AccessControl;
-use crate::config::Limits;
 use crate::intake::Intake;
+use crate::limits::Limits;
 use crate::scheduler::QueryScheduler;
 use crate::stop::StopSignal;
 use crate::stores::QueryReader;

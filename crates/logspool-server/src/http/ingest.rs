@@ -14,18 +14,18 @@ use super::error::HttpError;
 use super::guard::{content_type, is_from_browser};
 use crate::batch::Batch;
 use crate::budget::Reservation;
-use crate::config::Limits;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::framing::{FrameError, FrameScan, InputEnd};
 use crate::decoders::convert::lossy;
 use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::decoders::{form, json_list};
 use crate::delivery::Outcome;
+use crate::http::protocol::HTTP;
+use crate::limits::Limits;
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::protocols::http::HTTP;
 use crate::protocols::json::{FRAME_FORMAT, JSON};
 use crate::record::Record;
-use crate::sources::frame_reader::FrameReader;
-use crate::sources::framing::{FrameError, FrameScan, InputEnd};
 
 /// A body with fewer bytes is decoded within one or two milliseconds, even if it is compressed.
 const QUICK_BYTES: usize = 1024;

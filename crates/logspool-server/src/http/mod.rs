@@ -19,6 +19,7 @@ mod otlp;
 mod page;
 mod parameters;
 mod paths;
+pub mod protocol;
 mod queries;
 mod routes;
 mod state;

@@ -21,12 +21,12 @@ use super::guard::content_type;
 use super::ingest::{self, DecodePermit, wrong_type};
 use super::paths;
 use crate::batch::Batch;
+use crate::connection::frame_reader::FrameReader;
 use crate::decoders::lenient;
 use crate::decoders::otlp::{self, Encoding, RejectedRecords, UnreadableRecord};
+use crate::http::protocol::HTTP;
 use crate::peer::Peer;
-use crate::protocols::http::HTTP;
 use crate::record::Record;
-use crate::sources::frame_reader::FrameReader;
 
 /// Maximum number of unreadable records per request that are stored as records about the error. Further ones are only
 /// counted.

@@ -16,16 +16,16 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use self::chunks::ConnectionChunks;
+use crate::connection::acks::{self, PendingAck};
+use crate::connection::admission::TrafficKind;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::framing::FrameError;
+use crate::connection::input::{Input, MAX_MESSAGE_FRAMES, ReadOutcome};
+use crate::connection::key::ForwardKey;
+use crate::connection::protocol::{Connection, ConnectionKind, Protocol};
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::handshake::{HandshakeAnswer, HandshakeServer};
 use crate::decoders::forward::{self, ScannedFrame, Scanner};
-use crate::protocol::{Connection, ConnectionKind, Protocol};
-use crate::sources::acks::{self, PendingAck};
-use crate::sources::admission::TrafficKind;
-use crate::sources::frame_reader::FrameReader;
-use crate::sources::framing::FrameError;
-use crate::sources::input::{Input, MAX_MESSAGE_FRAMES, ReadOutcome};
-use crate::sources::key::ForwardKey;
-use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Maximum size of a handshake message in bytes.
 const PING_BYTES: usize = 64 * 1024;

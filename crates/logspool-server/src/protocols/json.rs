@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
-use crate::decoders::{gelf, json_line};
-use crate::protocol::{
+use crate::connection::admission::TrafficKind;
+use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
+use crate::connection::protocol::{
     ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
 };
+use crate::decoders::gelf_chunks::{ChunkLimits, GelfChunks};
+use crate::decoders::{gelf, json_line};
 use crate::record::Record;
-use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// The declaration of JSON and GELF; see the module documentation.
 pub const JSON: Protocol = Protocol {
@@ -162,7 +162,7 @@ impl DatagramUnpacker for GelfChunks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framer_check::{LIMIT, check};
+    use crate::connection::framer_check::{LIMIT, check};
 
     #[test]
     fn json_ends_at_a_line_end_or_nul_outside_a_value() {

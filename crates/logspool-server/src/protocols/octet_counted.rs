@@ -1,9 +1,9 @@
 //! Syslog messages with octet counting: a decimal length comes before each message (RFC 6587, 3.4.1).
 
 use super::syslog;
-use crate::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
-use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
+use crate::connection::admission::TrafficKind;
+use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
+use crate::connection::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
 
 /// The declaration of syslog with octet counting; see the module documentation.
 pub const OCTET_COUNTED: Protocol = Protocol {
@@ -75,7 +75,7 @@ fn octet_counted(bytes: &[u8], limit: usize) -> Result<FrameScan, FrameError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framer_check::{LIMIT, check};
+    use crate::connection::framer_check::{LIMIT, check};
 
     #[test]
     fn octets_are_counted() {

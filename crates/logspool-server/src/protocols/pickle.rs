@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::decoders::{log_record, pickle};
-use crate::protocol::{
+use crate::connection::admission::TrafficKind;
+use crate::connection::framing::{FrameError, FrameScan, Framer};
+use crate::connection::protocol::{
     ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
 };
+use crate::decoders::{log_record, pickle};
 use crate::record::Record;
-use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer};
 
 /// The declaration of the pickle protocol; see the module documentation.
 pub const PICKLE: Protocol = Protocol {
@@ -73,7 +73,7 @@ impl DatagramUnpacker for PickleDatagrams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framer_check::{LIMIT, check};
+    use crate::connection::framer_check::{LIMIT, check};
 
     #[test]
     fn a_pickle_ends_after_its_length() {
@@ -89,6 +89,6 @@ mod tests {
         ] {
             assert_eq!(Err(expected), framer(LIMIT).scan(stream));
         }
-        assert_eq!(None, framer(LIMIT).last_frame(b"\0", crate::sources::framing::InputEnd::Stream));
+        assert_eq!(None, framer(LIMIT).last_frame(b"\0", crate::connection::framing::InputEnd::Stream));
     }
 }

@@ -20,14 +20,14 @@ use tokio::io::AsyncRead;
 use tokio::sync::{mpsc, oneshot};
 
 use super::syslog;
+use crate::connection::acks::{self, PendingAck};
+use crate::connection::admission::TrafficKind;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::framing::FrameError;
+use crate::connection::input::{Input, ReadOutcome};
+use crate::connection::protocol::{Connection, ConnectionKind, Protocol, TieBreaker};
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::delivery::Outcome;
-use crate::protocol::{Connection, ConnectionKind, Protocol, TieBreaker};
-use crate::sources::acks::{self, PendingAck};
-use crate::sources::admission::TrafficKind;
-use crate::sources::frame_reader::FrameReader;
-use crate::sources::framing::FrameError;
-use crate::sources::input::{Input, ReadOutcome};
-use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// The declaration of RELP; see the module documentation.
 pub const RELP: Protocol = Protocol {
@@ -291,7 +291,7 @@ fn response(number: &str, data: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocols::{self, InputState};
+    use crate::known_protocols::{self, InputState};
 
     #[test]
     fn a_frame_is_found_however_small_the_pieces_are() {
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn an_open_command_is_distinguished_from_counted_octets() {
-        let name = |bytes: &[u8], rest| protocols::detect(bytes, rest).unwrap().map(|found| found.protocol.name);
+        let name = |bytes: &[u8], rest| known_protocols::detect(bytes, rest).unwrap().map(|found| found.protocol.name);
         for end in 1..8 {
             assert_eq!(None, name(&b"1 open 85"[..end.min(7)], InputState::Open));
         }

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use chrono::{DateTime, FixedOffset};
 
-use crate::decoders::syslog;
-use crate::protocol::{
+use crate::connection::admission::TrafficKind;
+use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
+use crate::connection::protocol::{
     ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
 };
+use crate::decoders::syslog;
 use crate::record::Record;
-use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// The declaration of syslog; see the module documentation.
 pub const SYSLOG: Protocol = Protocol {
@@ -108,7 +108,7 @@ impl DatagramUnpacker for SyslogDatagrams {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framer_check::{LIMIT, check};
+    use crate::connection::framer_check::{LIMIT, check};
 
     #[test]
     fn syslog_ends_at_a_line_end_before_the_next_message() {

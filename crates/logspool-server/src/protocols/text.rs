@@ -3,11 +3,11 @@
 use chrono::{DateTime, FixedOffset};
 
 use super::{json, syslog};
+use crate::connection::admission::TrafficKind;
+use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
+use crate::connection::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
 use crate::decoders::convert::lossy;
-use crate::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
 use crate::record::Record;
-use crate::sources::admission::TrafficKind;
-use crate::sources::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 
 /// The declaration of lines of text; see the module documentation.
 pub const TEXT: Protocol = Protocol {
@@ -28,7 +28,7 @@ const METHODS: [&[u8]; 10] =
 
 /// True if a connection begins with a line of text, although HTTP or counted octets begin with the same byte. `None`:
 /// more bytes are needed.
-pub(super) fn is_text(bytes: &[u8]) -> Option<bool> {
+pub fn is_text(bytes: &[u8]) -> Option<bool> {
     match bytes.first()? {
         b'A'..=b'Z' => is_none_of(bytes, &METHODS),
         b'1'..=b'9' => {
@@ -57,7 +57,7 @@ fn is_none_of(bytes: &[u8], words: &[&[u8]]) -> Option<bool> {
 
 /// Number of bytes before the first byte of a protocol: a byte order mark, spaces and line ends. `None`: more bytes are
 /// needed.
-pub(super) fn blank_bytes(bytes: &[u8]) -> Option<usize> {
+pub fn blank_bytes(bytes: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     let mark = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
     let rest = &bytes[mark..];
@@ -101,7 +101,7 @@ impl Framer for LineFramer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sources::framer_check::check;
+    use crate::connection::framer_check::check;
 
     #[test]
     fn lines_end_at_a_line_feed_or_nul() {

@@ -15,4 +15,4 @@ mod threads;
 mod turns;
 
 pub use threads::{QueryPlace, QueryScheduler, TurnResult};
-pub use turns::{QueryCounts, QueryPhase, SchedulerSizes};
+pub use turns::{QueryPhase, SchedulerSizes};

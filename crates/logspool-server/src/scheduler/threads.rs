@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, setpriority_process};
 use tokio::runtime::Handle;
 
-use super::turns::{Id, QueryCounts, QueryPhase, SchedulerSizes, TurnQueue};
+use super::turns::{Id, QueryPhase, SchedulerSizes, TurnQueue};
 use crate::cancel::CancelToken;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, QueryCounts};
 use crate::origin::Origin;
 use crate::share::Refusal;
 

@@ -9,6 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
+use crate::metrics::QueryCounts;
 use crate::share::{Refusal, may_take_more};
 
 /// Maximum number of begun answers for each thread. Answers count too if they are paused because the client does not
@@ -25,17 +26,6 @@ pub struct SchedulerSizes {
     pub threads: usize,
     /// Maximum number of queries that wait, run or are being read.
     pub places: usize,
-}
-
-/// The number of queries in each state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct QueryCounts {
-    /// Queries that wait in a queue for a turn.
-    pub waiting: usize,
-    /// Queries that run on a thread.
-    pub running: usize,
-    /// Queries that are paused, or complete but not completely read.
-    pub unread: usize,
 }
 
 /// The phase of a query.

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use tokio::net::{UdpSocket, UnixDatagram};
 
-use super::frame_reader::FrameReader;
-use super::shared::SharedState;
 use crate::address::{Endpoint, ListenAddress};
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::protocol::{DatagramUnpacker, Protocol};
+use crate::connection::shared::SharedState;
+use crate::known_protocols;
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::protocol::{DatagramUnpacker, Protocol};
-use crate::protocols;
 use crate::stop::{sleep_until, stopped};
 
 /// Size in bytes of the kernel buffer of the socket, for times when the service is busy. The kernel may allow less
@@ -160,7 +160,9 @@ impl<'a> ProtocolReaders<'a> {
             if datagram == HEARTBEAT {
                 continue;
             }
-            let Some(protocol) = address.protocol.or_else(|| protocols::detect_datagram(datagram)) else { continue };
+            let Some(protocol) = address.protocol.or_else(|| known_protocols::detect_datagram(datagram)) else {
+                continue;
+            };
             let Some(declared) = &protocol.datagrams else { continue };
             let place = self.all.iter().position(|known| known.protocol == protocol).unwrap_or_else(|| {
                 let reader = FrameReader::new(protocol, peer.clone(), &self.shared.intake.metrics);

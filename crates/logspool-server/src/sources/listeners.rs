@@ -13,14 +13,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::admission::{Admission, Slot, TrafficKind};
-use super::shared::SharedState;
 use super::streams;
 use super::tls;
 use crate::address::{Endpoint, HttpAddress, ListenAddress};
+use crate::connection::admission::{Admission, Slot, TrafficKind};
+use crate::connection::protocol::Protocol;
+use crate::connection::shared::SharedState;
+use crate::http::protocol::HTTP;
 use crate::peer::Peer;
-use crate::protocol::Protocol;
-use crate::protocols::http::HTTP;
 use crate::stop::{sleep_until, stopped};
 use crate::warnings;
 

@@ -10,15 +10,15 @@ use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::admission::Slot;
-use super::frame_reader::FrameReader;
-use super::framing::{FrameError, FrameScan, Framer, InputEnd};
-use super::input::{Input, ReadOutcome, SHUTDOWN_SILENCE, SMALL_READ_BYTES};
-use super::shared::{ConnectionEnd, SharedState};
+use crate::connection::admission::Slot;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd};
+use crate::connection::input::{Input, ReadOutcome, SHUTDOWN_SILENCE, SMALL_READ_BYTES};
+use crate::connection::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::intake::Intake;
+use crate::known_protocols::{self, DetectedProtocol, InputState};
 use crate::peer::Peer;
-use crate::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
-use crate::protocols::{self, DetectedProtocol, InputState};
 use crate::stop::stopped;
 use crate::warnings;
 
@@ -100,7 +100,7 @@ where
             Ok(Ok(_)) => InputState::Open,
         };
         let given = protocol.map(|protocol| Ok(Some(DetectedProtocol { protocol, blank: 0 })));
-        match given.unwrap_or_else(|| protocols::detect(&first, rest)) {
+        match given.unwrap_or_else(|| known_protocols::detect(&first, rest)) {
             Ok(Some(DetectedProtocol { protocol, blank })) => {
                 first.advance(blank);
                 break protocol;
@@ -209,7 +209,7 @@ async fn take_frames<R>(
 ) -> Result<FramesTaken, FrameError> {
     let other = |bytes: &[u8], reader: &FrameReader<'_>| match may_change {
         ProtocolChange::Never => None,
-        ProtocolChange::BetweenFrames => protocols::begins_frame(bytes, reader.protocol()),
+        ProtocolChange::BetweenFrames => known_protocols::begins_frame(bytes, reader.protocol()),
     };
     if let Some(other) = other(&input.buffer, reader) {
         return Ok(FramesTaken::UpTo(other));

@@ -7,7 +7,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 
-use crate::config::Tls;
+use crate::limits::parts::Tls;
 
 /// Certificate, key and authorities of a TLS listener. They can be replaced while the listener runs.
 #[derive(Clone)]

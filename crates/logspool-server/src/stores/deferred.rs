@@ -14,10 +14,10 @@ use crate::delivery::Delivery;
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
 /// Opens the store.
-pub(super) type OpenStore = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
+pub(crate) type OpenStore = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
 
 /// A store that is opened later; see the module documentation.
-pub(super) struct DeferredStore {
+pub(crate) struct DeferredStore {
     name: &'static str,
     open: OpenStore,
     state: DeferredState,

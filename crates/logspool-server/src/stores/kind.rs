@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::private::Readers;
 use super::{QueryReader, Store, StoreError};
-use crate::config::Retention;
+use crate::limits::parts::Retention;
 
 /// The declaration of a kind of store.
 pub struct StoreKind {

@@ -15,13 +15,13 @@ use tokio::time::timeout;
 
 use super::door::{Door, text};
 use super::receive::{DoorReader, store};
+use crate::connection::framing::FrameError;
 use crate::decoders::journal::{self, EntryScan};
 use crate::http::context::Context;
 use crate::http::error::HttpError;
 use crate::http::guard::{content_type, header_text};
 use crate::http::ingest::{DecodePermit, wrong_type};
 use crate::peer::Peer;
-use crate::sources::framing::FrameError;
 
 /// The declaration of the path for journals; see the module documentation.
 pub(super) const JOURNAL: Door = Door { routes, failure: text };

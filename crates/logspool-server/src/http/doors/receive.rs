@@ -3,15 +3,15 @@
 use axum::http::{HeaderMap, StatusCode};
 
 use crate::batch::Batch;
+use crate::connection::frame_reader::FrameReader;
 use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
 use crate::http::body::RequestBody;
 use crate::http::context::Context;
 use crate::http::error::HttpError;
 use crate::http::ingest::{self, DecodePermit};
+use crate::http::protocol::HTTP;
 use crate::peer::Peer;
-use crate::protocols::http::HTTP;
 use crate::record::Record;
-use crate::sources::frame_reader::FrameReader;
 
 /// Maximum memory for the records of a request.
 ///

@@ -1,9 +1,9 @@
 //! Keeps track of the streams that one connection sends, and of the positions of their chunks.
 
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward;
 use crate::delivery::{Chunk, ChunkPosition};
 use crate::fence::Fence;
-use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Maximum number of streams per connection. logspool's own client sends one.
 const MAX_STREAMS: usize = 64;

@@ -7,13 +7,13 @@ use tokio::sync::mpsc;
 
 use super::chunks::ConnectionChunks;
 use crate::budget::Reservation;
+use crate::connection::acks::PendingAck;
+use crate::connection::frame_reader::FrameReader;
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::{
     self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, Message, ReadProgress, RecordFlow,
 };
 use crate::delivery::{Chunk, ChunkPosition};
-use crate::sources::acks::PendingAck;
-use crate::sources::frame_reader::FrameReader;
-use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Number of bytes of encoded entries for which memory is reserved at first. More memory is reserved while the entries
 /// are decoded. Chosen: the reserved memory is then 1 MiB, enough for some 2,000 records.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::connection::FORM;
 use super::{Address, PostgresConfig, PostgresReader, PostgresWriter};
-use crate::config::Limits;
+use crate::limits::Limits;
 use crate::stores::kind::{OpenedStore, StoreKind, StoreLocation, StoreSettings};
 use crate::stores::{QueryReader, StoreError};
 

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 use super::shared::{ConnectionEnd, SharedState};
 use crate::budget::Reservation;
-use crate::config::Limits;
 use crate::intake::Intake;
+use crate::limits::Limits;
 use crate::origin::Origin;
 use crate::stop::{StopSignal, sleep_until, stopped};
 

@@ -1,4 +1,6 @@
-//! Limits for clients.
+//! Limits for clients, and the other settings that rooms below the configuration need ([`parts`]).
+
+pub mod parts;
 
 use std::time::Duration;
 

@@ -1,20 +1,20 @@
 //! The table of protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
 
-use crate::protocol::{FirstBytes, Protocol, contains};
-use crate::sources::framing::FrameError;
+use crate::connection::framing::FrameError;
+use crate::connection::protocol::{FirstBytes, Protocol, contains};
 use logspool::nearest::nearest;
 
-/// All protocols. A new protocol needs a file in this folder and a line in this table.
+/// All protocols. A new protocol needs a file in `protocols/` and a line in this table.
 #[rustfmt::skip]
 pub const ALL: &[&Protocol] = &[
-    &super::pickle::PICKLE,
-    &super::json::JSON,
-    &super::syslog::SYSLOG,
-    &super::octet_counted::OCTET_COUNTED,
-    &super::forward::FORWARD,
-    &super::http::HTTP,
-    &super::relp::RELP,
-    &super::text::TEXT,
+    &crate::protocols::pickle::PICKLE,
+    &crate::protocols::json::JSON,
+    &crate::protocols::syslog::SYSLOG,
+    &crate::protocols::octet_counted::OCTET_COUNTED,
+    &crate::protocols::forward::FORWARD,
+    &crate::http::protocol::HTTP,
+    &crate::protocols::relp::RELP,
+    &crate::protocols::text::TEXT,
 ];
 
 /// Maximum number of white space bytes before a protocol.
@@ -48,7 +48,7 @@ pub struct DetectedProtocol {
 ///
 /// No protocol begins with these bytes.
 pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<DetectedProtocol>, FrameError> {
-    let blank = match super::text::blank_bytes(bytes) {
+    let blank = match crate::protocols::text::blank_bytes(bytes) {
         Some(blank) => blank,
         None if rest == InputState::Open && bytes.len() < MAX_BLANK_BYTES => return Ok(None),
         None => 0,
@@ -56,8 +56,8 @@ pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<DetectedProtocol>
     let bytes = &bytes[blank..];
     let detected = |protocol| Ok(Some(DetectedProtocol { protocol, blank }));
     let first = bytes[0];
-    match super::text::is_text(bytes) {
-        Some(true) => return detected(&super::text::TEXT),
+    match crate::protocols::text::is_text(bytes) {
+        Some(true) => return detected(&crate::protocols::text::TEXT),
         None if rest == InputState::Open => return Ok(None),
         _ => {}
     }
@@ -73,7 +73,7 @@ pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<DetectedProtocol>
     match found {
         Some(protocol) => detected(protocol),
         // White space and nothing else.
-        None if first.is_ascii_whitespace() => detected(&super::text::TEXT),
+        None if first.is_ascii_whitespace() => detected(&crate::protocols::text::TEXT),
         None if first == TLS => Err(FrameError::Tls),
         None => Err(FrameError::Unknown(first)),
     }
@@ -87,12 +87,12 @@ pub fn begins_frame(bytes: &[u8], now: &Protocol) -> Option<&'static Protocol> {
     }
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     match bytes {
-        [b'{', ..] => Some(&super::json::JSON),
+        [b'{', ..] => Some(&crate::protocols::json::JSON),
         // Messages between counted ones are read by the framer for counted ones.
-        [b'<', ..] if *now == super::octet_counted::OCTET_COUNTED => None,
-        [b'<', digit, ..] if digit.is_ascii_digit() => Some(&super::syslog::SYSLOG),
+        [b'<', ..] if *now == crate::protocols::octet_counted::OCTET_COUNTED => None,
+        [b'<', digit, ..] if digit.is_ascii_digit() => Some(&crate::protocols::syslog::SYSLOG),
         _ if (1..=9).contains(&digits) && bytes[digits..].starts_with(b" <") => {
-            Some(&super::octet_counted::OCTET_COUNTED)
+            Some(&crate::protocols::octet_counted::OCTET_COUNTED)
         }
         _ => None,
     }
@@ -208,12 +208,12 @@ mod tests {
 
     #[test]
     fn a_frame_of_another_protocol_is_seen_only_where_its_own_cannot_begin() {
-        let json = &super::super::json::JSON;
+        let json = &crate::protocols::json::JSON;
         let name = |bytes: &[u8], now| begins_frame(bytes, now).map(|found| found.name);
 
         assert_eq!(Some("syslog"), name(b"<14>text", json));
         assert_eq!(Some("syslog-octets"), name(b"12 <14>text", json));
-        assert_eq!(Some("json"), name(b"{", &super::super::syslog::SYSLOG));
+        assert_eq!(Some("json"), name(b"{", &crate::protocols::syslog::SYSLOG));
         for same in [&b"{"[..], b"", b"12 monkeys", b"<html>", b"text", b"\n{"] {
             assert_eq!(None, name(same, json), "{same:?}");
         }
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_refused_with_the_nearest() {
-        assert_eq!(Ok(&super::super::pickle::PICKLE), by_name("pickle"));
+        assert_eq!(Ok(&crate::protocols::pickle::PICKLE), by_name("pickle"));
         assert!(by_name("sylog").unwrap_err().contains("did you mean syslog?"));
         assert!(!by_name("smoke").unwrap_err().contains("did you mean"));
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::deferred::DeferredStore;
-use super::kind::StoreSettings;
-use super::{QueryReader, Store, StoreAddress, StoreError, file, private};
 use crate::config::Config;
+use crate::store::{QueryReader, Store, StoreError};
+use crate::stores::deferred::DeferredStore;
+use crate::stores::kind::StoreSettings;
+use crate::stores::{StoreAddress, file, private};
 
 /// The stores of a service.
 pub struct OpenedStores {

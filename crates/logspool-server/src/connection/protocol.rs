@@ -1,4 +1,4 @@
-//! The types with which a protocol of senders is declared. The table of all protocols is in [`crate::protocols`].
+//! The types with which a protocol of senders is declared. The table of all protocols is in [`crate::known_protocols`].
 
 use std::fmt;
 use std::future::Future;
@@ -10,11 +10,11 @@ use bytes::BytesMut;
 use chrono::{DateTime, FixedOffset};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::connection::admission::{Slot, TrafficKind};
+use crate::connection::framing::Framer;
+use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::peer::Peer;
 use crate::record::Record;
-use crate::sources::admission::{Slot, TrafficKind};
-use crate::sources::framing::Framer;
-use crate::sources::shared::{ConnectionEnd, SharedState};
 
 /// Ranges of first bytes, both ends included.
 pub type FirstBytes = &'static [(u8, u8)];

@@ -16,7 +16,7 @@ pub trait Store: Send {
     /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
     /// batch.
     ///
-    /// Chunks follow the rules of [`super::watermark::judge`]; the watermark moves in the same transaction. If the
+    /// Chunks follow the rules of [`crate::stores::watermark::judge`]; the watermark moves in the same transaction. If the
     /// store cannot take a record, the same transaction puts the record into quarantine, with the reason.
     ///
     /// # Errors

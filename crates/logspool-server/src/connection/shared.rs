@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::framing::FrameError;
 use super::key::ForwardKey;
-use crate::config::Limits;
 use crate::intake::Intake;
+use crate::limits::Limits;
 use crate::share::Refusal;
 use crate::stop::StopSignal;
 

@@ -1,6 +1,6 @@
 //! Reads the shared key of Forward.
 
-use crate::config::SharedKey;
+use crate::limits::parts::SharedKey;
 
 /// The shared key that senders of Forward need.
 #[derive(Clone)]

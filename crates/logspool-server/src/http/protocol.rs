@@ -1,9 +1,9 @@
 //! The protocol HTTP: requests with records, and queries.
 
+use crate::connection::admission::TrafficKind;
+use crate::connection::protocol::{Connection, ConnectionKind, Protocol, ServeFuture};
+use crate::connection::shared::ConnectionEnd;
 use crate::http;
-use crate::protocol::{Connection, ConnectionKind, Protocol, ServeFuture};
-use crate::sources::admission::TrafficKind;
-use crate::sources::shared::ConnectionEnd;
 
 /// The declaration of HTTP; see the module documentation.
 pub const HTTP: Protocol = Protocol {

@@ -14,11 +14,11 @@ use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
 
 use crate::batch::{Arrival, Batch};
 use crate::clock::rfc3339;
+use crate::connection::protocol::{FrameFormat, Protocol, TrailingSpace};
 use crate::decoders::zone::Zone;
 use crate::metrics::{Metrics, TotalCounter};
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::protocol::{FrameFormat, Protocol, TrailingSpace};
 use crate::record::Record;
 use crate::value::Value;
 
