@@ -202,7 +202,8 @@ pub fn give_back(id: u32) {
     }
 }
 
-/// Adds the sink of another copy, under its id and whether it is open, if they are known. It is opened with the first record if it cannot be opened now.
+/// Adds the sink of another copy, under its id and as open or closed, if these are known. It is opened with the first
+/// record if it cannot be opened now.
 ///
 /// # Errors
 ///

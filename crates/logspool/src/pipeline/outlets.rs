@@ -46,8 +46,8 @@ pub fn define_route(route: &RouteDefinition) -> Option<u32> {
     current()?.define_route(route)
 }
 
-/// Defines a format, or finds the one with the same definition. Returns `None` if `Format::compile` rejects the format, or if the table is full. The caller then
-/// uses Python's own logging.
+/// Defines a format, or finds the one with the same definition. Returns `None` if `Format::compile` rejects the format,
+/// or if the table is full. The caller then uses Python's own logging.
 pub fn define_format(spec: &FormatSpec) -> Option<u32> {
     Format::compile(spec).ok()?;
     let pipeline = current()?;
