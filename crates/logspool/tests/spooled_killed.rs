@@ -99,13 +99,15 @@ fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
     deliver_without_segment(|_| {});
 }
 
+/// More than a thousand records take.
+const SPOOLED_BYTES: usize = 200_000;
+
 /// A spool whose process was killed, and the text that the process had written before.
 fn killed_with_spool() -> (Scene, String) {
     let scene = Scene::new(own_test!("child_process"));
     let fifo = scene.freeze();
     let witness = scene.spawn(Task::LogSpooled);
-    scene.await_spool();
-    std::thread::sleep(Duration::from_millis(200));
+    scene.await_spooled(SPOOLED_BYTES);
     witness.kill();
     let mut text = scene.thaw(fifo);
     text.truncate(text.rfind('\n').map_or(0, |end| end + 1));

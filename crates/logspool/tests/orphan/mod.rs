@@ -159,10 +159,21 @@ impl Scene {
         spool_folder(&self.target)
     }
 
-    /// Waits until a spool contains a record.
+    /// Waits until a spool has begun: it may have no record yet.
     pub fn await_spool(&self) {
         let is_segment = |path: &Path| path.extension().is_some_and(|extension| extension == "seg");
         await_that("the records move to a spool", || walk(&self.spool_folder()).iter().any(|path| is_segment(path)));
+    }
+
+    /// Waits until the segments of a spool hold so many bytes. Bytes that are not written yet are zeros.
+    pub fn await_spooled(&self, bytes: usize) {
+        let written = |path: PathBuf| std::fs::read(path).unwrap_or_default().iter().filter(|byte| **byte != 0).count();
+        await_that("records are in the spool", || {
+            let files = walk(&self.spool_folder());
+            let segments =
+                files.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "seg"));
+            segments.map(written).sum::<usize>() >= bytes
+        });
     }
 
     /// Recovers all records whose target is the target file.
