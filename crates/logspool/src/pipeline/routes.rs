@@ -17,10 +17,12 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Removes routes that are about to be retired from every other list, so that no place is given back twice.
+    /// Removes routes that are about to be retired from every other list, so that no place is given back twice. `ids` is
+    /// sorted.
     pub(super) fn forget(&mut self, ids: &[u32]) {
-        self.released.retain(|id| !ids.contains(id));
-        self.by_sink.values_mut().for_each(|others| others.retain(|id| !ids.contains(id)));
+        let stays = |id: &u32| ids.binary_search(id).is_err();
+        self.released.retain(stays);
+        self.by_sink.values_mut().for_each(|others| others.retain(stays));
         self.by_sink.retain(|_, others| !others.is_empty());
     }
 }

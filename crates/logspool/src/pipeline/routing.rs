@@ -67,7 +67,8 @@ impl Pipeline {
     pub(super) fn retire_routes(&self, sink: u32) {
         let heads = self.published_heads();
         let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(ids) = routes.by_sink.remove(&sink) else { return };
+        let Some(mut ids) = routes.by_sink.remove(&sink) else { return };
+        ids.sort_unstable();
         // A route to several sinks is retired only once: when the first of its sinks is closed.
         routes.forget(&ids);
         routes.retired.push_back(RetiredRoutes { ids, heads });
@@ -91,8 +92,7 @@ impl Pipeline {
         }
         door::settle_pushes(self);
         let heads = self.published_heads();
-        routes.by_sink.values_mut().for_each(|others| others.retain(|id| ids.binary_search(id).is_err()));
-        routes.by_sink.retain(|_, others| !others.is_empty());
+        routes.forget(&ids);
         routes.retired.push_back(RetiredRoutes { ids, heads });
     }
 
