@@ -66,7 +66,7 @@ def _build(row: str, path: Path) -> tuple[logging.Handler, Callable[[], None]]:
     if row == "FileHandler":
         return target, target.close
     if row == "ThreadHandler":
-        from logspool._thread_handler import ThreadHandler
+        from logspool.thread._handler import ThreadHandler
 
         handler = ThreadHandler(target, blocking_levels={"INFO"}, shutdown_timeout=None)
         return handler, handler.close
@@ -160,7 +160,7 @@ def _loaded_handler(row: str) -> tuple[logging.Handler, Callable[[], object]]:
         return logging.NullHandler(), lambda: None
     inner = _Handler(0.001 if row.endswith("1 ms") else 0)
     if row.startswith("ThreadHandler"):
-        from logspool._thread_handler import ThreadHandler
+        from logspool.thread._handler import ThreadHandler
 
         handler = ThreadHandler(inner, shutdown_timeout=10)
         return handler, handler.close

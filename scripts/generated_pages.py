@@ -35,7 +35,7 @@ ANNOTATIONS = {
 
 TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|---|\n"
 
-INSTALL = "python/logspool/_install.py"
+INSTALL = "python/logspool/process/_install.py"
 REFERENCE = "docs/reference/python.md"
 
 SINKS_HEAD = """\

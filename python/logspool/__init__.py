@@ -16,11 +16,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from logspool._addresses import handler
     from logspool._bind import bind
-    from logspool._capture import Capture, capture_fd
-    from logspool._deferring import deferred
-    from logspool._destinations import (
+    from logspool._native import __version__ as __version__
+    from logspool._once import debug_once, error_once, info_once, log_once, warning_once
+    from logspool.handlers._addresses import handler
+    from logspool.handlers._destinations import (
         ElasticsearchHandler,
         GelfHandler,
         JournaldHandler,
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
         SQLiteHandler,
         SyslogHandler,
     )
-    from logspool._forward import ForwardHandler
-    from logspool._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
-    from logspool._health import Health, health
-    from logspool._install import flush, install, uninstall
-    from logspool._json import JSONFormatter
-    from logspool._native import __version__ as __version__
-    from logspool._once import debug_once, error_once, info_once, log_once, warning_once
-    from logspool._rotating_handlers import RotatingFileHandler, TimedRotatingFileHandler
-    from logspool._stats import (
+    from logspool.handlers._forward import ForwardHandler
+    from logspool.handlers._handlers import FileHandler, ServiceHandler, SinkHandler, StreamHandler
+    from logspool.handlers._json import JSONFormatter
+    from logspool.handlers._rotating_handlers import RotatingFileHandler, TimedRotatingFileHandler
+    from logspool.process._capture import Capture, capture_fd
+    from logspool.process._install import flush, install, uninstall
+    from logspool.thread._deferring import deferred
+    from logspool.thread._handler import ThreadHandler, ThreadHandlerStats
+    from logspool.watch._health import Health, health
+    from logspool.watch._stats import (
         DeferredStats,
         LevelCount,
         LoggerPath,
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
         recover,
         stats,
     )
-    from logspool._thread_handler import ThreadHandler, ThreadHandlerStats
 
 __all__ = [
     "Capture",
@@ -101,49 +101,49 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Capture": "_capture",
-    "DeferredStats": "_stats",
-    "ElasticsearchHandler": "_destinations",
-    "FileHandler": "_handlers",
-    "GelfHandler": "_destinations",
-    "ForwardHandler": "_forward",
-    "Health": "_health",
-    "JSONFormatter": "_json",
-    "JournaldHandler": "_destinations",
-    "LevelCount": "_stats",
-    "LineSocketHandler": "_destinations",
-    "LoggerPath": "_stats",
-    "LokiHandler": "_destinations",
-    "OTLPHandler": "_destinations",
-    "QueueStats": "_stats",
-    "Report": "_stats",
-    "RotatingFileHandler": "_rotating_handlers",
-    "SQLiteHandler": "_destinations",
-    "ServiceHandler": "_handlers",
-    "SinkCount": "_stats",
-    "SinkHandler": "_handlers",
-    "SinkStats": "_stats",
-    "Stats": "_stats",
-    "StreamHandler": "_handlers",
-    "SyslogHandler": "_destinations",
-    "ThreadHandler": "_thread_handler",
-    "ThreadHandlerStats": "_thread_handler",
-    "TimedRotatingFileHandler": "_rotating_handlers",
+    "Capture": "process._capture",
+    "DeferredStats": "watch._stats",
+    "ElasticsearchHandler": "handlers._destinations",
+    "FileHandler": "handlers._handlers",
+    "GelfHandler": "handlers._destinations",
+    "ForwardHandler": "handlers._forward",
+    "Health": "watch._health",
+    "JSONFormatter": "handlers._json",
+    "JournaldHandler": "handlers._destinations",
+    "LevelCount": "watch._stats",
+    "LineSocketHandler": "handlers._destinations",
+    "LoggerPath": "watch._stats",
+    "LokiHandler": "handlers._destinations",
+    "OTLPHandler": "handlers._destinations",
+    "QueueStats": "watch._stats",
+    "Report": "watch._stats",
+    "RotatingFileHandler": "handlers._rotating_handlers",
+    "SQLiteHandler": "handlers._destinations",
+    "ServiceHandler": "handlers._handlers",
+    "SinkCount": "watch._stats",
+    "SinkHandler": "handlers._handlers",
+    "SinkStats": "watch._stats",
+    "Stats": "watch._stats",
+    "StreamHandler": "handlers._handlers",
+    "SyslogHandler": "handlers._destinations",
+    "ThreadHandler": "thread._handler",
+    "ThreadHandlerStats": "thread._handler",
+    "TimedRotatingFileHandler": "handlers._rotating_handlers",
     "bind": "_bind",
-    "capture_fd": "_capture",
+    "capture_fd": "process._capture",
     "debug_once": "_once",
-    "deferred": "_deferring",
+    "deferred": "thread._deferring",
     "error_once": "_once",
-    "flush": "_install",
-    "handler": "_addresses",
-    "health": "_health",
+    "flush": "process._install",
+    "handler": "handlers._addresses",
+    "health": "watch._health",
     "info_once": "_once",
-    "install": "_install",
+    "install": "process._install",
     "log_once": "_once",
-    "metrics_text": "_stats",
-    "recover": "_stats",
-    "stats": "_stats",
-    "uninstall": "_install",
+    "metrics_text": "watch._stats",
+    "recover": "watch._stats",
+    "stats": "watch._stats",
+    "uninstall": "process._install",
     "warning_once": "_once",
 }
 

@@ -138,30 +138,30 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(_HELP[command])
         return 0
     if command == "run":
-        from logspool import _run
+        from logspool.commands import _run
 
         return _run.main(rest)
     if command == "config":
-        from logspool import _config
+        from logspool.commands import _config
 
         return _config.main(rest)
     if command == "preset":
-        from logspool import _preset
+        from logspool.commands import _preset
 
         return _preset.main(rest)
     if command == "doctor":
-        from logspool import _doctor
+        from logspool.commands import _doctor
 
         return _doctor.main(rest)
     if command == "top":
-        from logspool import _top
+        from logspool.commands import _top
 
         return _top.main(rest)
     if command == "recover":
-        from logspool import _recover
+        from logspool.commands import _recover
 
         return _recover.main(rest)
-    from logspool import _messages
+    from logspool.commands import _messages
 
     if command in _SERVICE:
         program = _find_program()

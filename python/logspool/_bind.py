@@ -225,7 +225,8 @@ def _carry() -> None:
         return
     import logging
 
-    from logspool import _install, _stock_classes
+    from logspool import _stock_classes
+    from logspool.process import _install
 
     _install.carry_fields()
     _carrying = (_stock_classes.replaced, (logging.Logger, "makeRecord"))

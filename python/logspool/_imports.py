@@ -52,7 +52,7 @@ def _not_built() -> str:
 
 def all_later_parts() -> None:
     """Import what later calls of the package import, because the program is about to lose sight of its files."""
-    for name in ("_stats", "_health", "_once", "_deferring"):
+    for name in ("watch._stats", "watch._health", "_once", "thread._deferring"):
         part(name)
 
 

@@ -10,8 +10,9 @@ Works with every framework and server of ASGI 3, and imports no framework.
 
 from __future__ import annotations
 
-from logspool import _monitor, _web
-from logspool._web import django_route, request_id, set_route
+from logspool.watch import _monitor
+from logspool.web import _web
+from logspool.web._web import django_route, request_id, set_route
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -179,7 +180,7 @@ def watch_loop() -> None:
     Raises:
         RuntimeError: no event loop of asyncio runs in this thread.
     """
-    from logspool import _loop_lag
+    from logspool.watch import _loop_lag
 
     _loop_lag.watch()
 

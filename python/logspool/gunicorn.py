@@ -22,8 +22,11 @@ from typing import Any
 
 from gunicorn import config, glogging
 
-from logspool import _install, _logging_globals, _native, _stats, _stock_classes
-from logspool.known import _checks
+from logspool import _native, _stock_classes
+from logspool.adoption import _logging_globals
+from logspool.adoption.known import _checks
+from logspool.process import _install
+from logspool.watch import _stats
 
 __all__ = ["Logger"]
 

@@ -248,7 +248,7 @@ def stream_handler(stream: TextIO | None = None) -> logging.Handler:
 
     For `"()"` in a configuration of handlers: `{"()": "logspool.presets.stream_handler", "stream": "ext://sys.stdout"}`.
     """
-    from logspool import _install
+    from logspool.process import _install
 
     _install.install_by_environment()
     return logging.StreamHandler(stream)
@@ -261,7 +261,7 @@ def file_handler(filename: _Path, mode: str = "a", encoding: str | None = "utf-8
     """
     from logging.handlers import WatchedFileHandler
 
-    from logspool import _install
+    from logspool.process import _install
 
     _install.install_by_environment()
     return WatchedFileHandler(filename, mode, encoding)

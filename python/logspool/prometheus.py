@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 
-from logspool import _native, _observe, _stats
+from logspool import _native
+from logspool.watch import _observe, _stats
 
 try:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily

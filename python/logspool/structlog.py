@@ -28,7 +28,8 @@ from typing import Any, TypeAlias
 
 import structlog
 
-from logspool import _line_output, _native
+from logspool import _native
+from logspool.handlers import _line_output
 
 __all__ = [
     "ConsoleRenderer",

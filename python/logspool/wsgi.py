@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import sys
 
-from logspool import _monitor, _web
-from logspool._web import django_route, request_id, set_route
+from logspool.watch import _monitor
+from logspool.web import _web
+from logspool.web._web import django_route, request_id, set_route
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from logspool import _keeper
+from logspool.process import _keeper
 from suite import fixtures, lines, programs, queue_folder, witness
 from suite.waiting import until
 
@@ -210,7 +210,7 @@ def test_the_program_ends_as_without_a_keeper_and_the_keeper_with_it(end, status
 FACTS = """\
 import json, os, sys
 import logspool
-from logspool import _keeper
+from logspool.process import _keeper
 
 folder = os.environ["LOGSPOOL_QUEUE_DIR"]
 other = folder + "/other"

@@ -13,7 +13,7 @@ import sys
 
 import pytest
 
-from logspool import _keeper
+from logspool.process import _keeper
 from suite import lines, programs, witness
 from suite.waiting import until
 
@@ -274,7 +274,7 @@ log.info("on")
 say(status=logspool.health().status, **queue())
 """
 FORBIDDEN = """\
-from logspool import _install
+from logspool.process import _install
 _install._native.set_keeper_command(([b"/nowhere/python"], []), "")
 """
 
@@ -369,7 +369,7 @@ def test_a_program_that_closes_every_descriptor_and_lives_is_not_taken_for_dead(
 
 @pytest.mark.parametrize("program", ALL, indirect=True)
 def test_doctor_says_where_the_queue_is_and_why(program):
-    text = "import logspool._doctor as doctor\nlog.info('on')\n" + (
+    text = "import logspool.commands._doctor as doctor\nlog.info('on')\n" + (
         "for each in doctor.findings():\n    say(text=str(each))\n"
     )
     status, said, _ = program.run(text)

@@ -196,7 +196,7 @@ def test_the_program_decides_about_the_options(run_program):
         "logging.config.dictConfig(logspool.presets.sglang())\n"
         "logspool.install(flush_records=3)\n"
         "logging.config.dictConfig(logspool.presets.sglang())\n"
-        "from logspool import _stats\nassert _stats.options_in_force()['flush_records'] == 3\n",
+        "from logspool.watch import _stats\nassert _stats.options_in_force()['flush_records'] == 3\n",
         side=programs.STOCK,
     )[0].expect_success()
 

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from logspool import _monitor
+from logspool.watch import _monitor
 
 pytestmark = pytest.mark.real
 

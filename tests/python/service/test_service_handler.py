@@ -149,7 +149,7 @@ def test_the_bytes_of_an_entry_that_python_reads(run_program):
     body = r"""
 import logging, os
 from decimal import Decimal
-from logspool import _service
+from logspool.handlers import _service
 os.uname = lambda: type("Names", (), {"nodename": "m"})
 deep = "x"
 for _ in range(18):

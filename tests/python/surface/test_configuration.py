@@ -7,7 +7,8 @@ import os
 import pytest
 
 import logspool
-from logspool import _config, _native
+from logspool import _native
+from logspool.commands import _config
 from suite import programs
 
 pytestmark = pytest.mark.real
@@ -18,7 +19,7 @@ toml = pytest.mark.skipif(not HAS_TOML, reason="needs tomllib or tomli")
 SHOW = """\
 import json, sys
 import logspool
-from logspool import _stats
+from logspool.watch import _stats
 
 logspool.install(**json.loads(sys.argv[1]))
 options = _stats.options_in_force() or {}
@@ -138,7 +139,7 @@ def test_a_project_without_the_table_sets_nothing(in_force, tmp_path, text):
 
 def test_handlers_without_install_have_the_options_too(run, tmp_path):
     (tmp_path / "alone.py").write_text(
-        "import logspool\nfrom logspool import _install\nlogspool.StreamHandler()\n"
+        "import logspool\nfrom logspool.process import _install\nlogspool.StreamHandler()\n"
         "print(_install._alone['flush_records'])\n"
     )
 
@@ -151,7 +152,7 @@ def test_run_gives_its_file_to_children_in_other_folders(run, tmp_path):
     (tmp_path / "other").mkdir()
     (tmp_path / "program.py").write_text(
         "import subprocess, sys\n"
-        "shows = 'from logspool import _stats; print(_stats.options_in_force()[\"flush_records\"])'\n"
+        "shows = 'from logspool.watch import _stats; print(_stats.options_in_force()[\"flush_records\"])'\n"
         "subprocess.run([sys.executable, '-c', shows], cwd='other', check=True)\n"
     )
 

@@ -350,7 +350,7 @@ print(logspool.stats().loggers["app"].native, logspool.stats().deferred.accepted
 
 def test_doctor_says_what_would_move_a_formatter(played):
     body = """
-from logspool import _doctor
+from logspool.commands import _doctor
 logspool.install()
 handler = file_handler(Json())
 log.addHandler(handler)

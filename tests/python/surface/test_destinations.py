@@ -14,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 import logspool
-from logspool import _addresses, _destinations, _native
+from logspool import _native
+from logspool.handlers import _addresses, _destinations
 from suite import pages
 
 pytestmark = pytest.mark.real

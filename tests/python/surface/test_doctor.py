@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from logspool import _doctor
+from logspool.commands import _doctor
 
 pytestmark = pytest.mark.real
 
 _PROGRAM = """\
 import json, logging, logging.handlers, logspool, multiprocessing, os, time
-from logspool import _doctor
+from logspool.commands import _doctor
 def found():
     print(json.dumps([[finding.place, finding.text, finding.fix] for finding in _doctor.findings()]))
 """

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.real
 
 SHOW = """\
 import logspool
-from logspool import _stats
+from logspool.watch import _stats
 
 logspool.install()
 logspool.uninstall()

@@ -47,7 +47,7 @@ begun = threading.Event()
 class Slow:
     # The import of a part takes long in one thread, and the main thread forks in the middle.
     def find_spec(self, name, path=None, target=None):
-        if name == "logspool._{part}":
+        if name == "logspool.{part}":
             begun.set()
             time.sleep(0.3)
 
@@ -93,7 +93,9 @@ print(number, signals)
 LOCKS = """\
 import json, os, threading
 import logspool
-from logspool import _capture, _health, _locks, _monitor, _once, pool
+from logspool import _locks, _once, pool
+from logspool.process import _capture
+from logspool.watch import _health, _monitor
 
 waits, done = threading.Event(), threading.Event()
 
@@ -127,7 +129,7 @@ def test_a_forked_child_finds_the_locks_of_other_threads_free(run_program):
 
 
 @pytest.mark.parametrize(
-    ("part", "call"), [("health", "health()"), ("once", "warning_once(logging.getLogger(), 'a message')")]
+    ("part", "call"), [("watch._health", "health()"), ("_once", "warning_once(logging.getLogger(), 'a message')")]
 )
 def test_a_fork_in_the_middle_of_an_import_leaves_a_child_that_imports(run_program, part, call):
     outcome, _ = run_program(IMPORTS.format(part=part, call=call), deadline_seconds=SECONDS)

@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 _COUNTED = """
 import logging
 import logspool
-from logspool import _adopt
+from logspool.adoption import _adopt
 
 asked = {"describe": 0, "describe_formatter": 0}
 

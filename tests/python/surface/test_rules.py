@@ -236,7 +236,7 @@ else:
 
 def test_a_service_gets_no_secret(run):
     printed, _ = run("""
-from logspool import _service
+from logspool.handlers import _service
 logspool.install(redact_keys=["token"], redact_patterns=["[0-9]{4}-[0-9]{4}"])
 parts = {"msg": "token=%s", "args": ("hunter2",), "token": "hunter2", "deep": {"token": "hunter2"}}
 record = logging.makeLogRecord({**parts, "levelno": 20, "items": ["1234-5678"], "note": "1234-5678"})

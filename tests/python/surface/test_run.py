@@ -181,7 +181,7 @@ def test_a_queue_folder_that_cannot_be_is_told_before_the_program_starts(both, t
 
 
 def test_options_of_the_interpreter_are_found_behind_each_spelling():
-    from logspool._run import interpreter_options
+    from logspool.commands._run import interpreter_options
 
     run = ["run", "x.py", "-m"]
     assert [] == interpreter_options([sys.executable, "-m", "logspool", *run], 3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from logspool._sinks import table
+from logspool.handlers._sinks import table
 
 pytestmark = pytest.mark.real
 
@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused_with_the_nearest_name(run_program):
 
 
 def test_no_option_of_a_sink_has_the_name_of_one_of_install():
-    from logspool import _install_options
+    from logspool.process import _install_options
 
     taken = {"sink", "level", "filters", "formatter", "class", *_install_options.shapes()}
     for kind, row in table().items():

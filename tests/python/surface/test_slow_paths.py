@@ -81,7 +81,7 @@ def test_slow_paths_of_this_interpreter_are_named_with_a_reason(run_program):
 
 
 def test_doctor_names_the_slow_paths(run_program):
-    outcome, _ = run_program("from logspool import _doctor\n_doctor.main([])")
+    outcome, _ = run_program("from logspool.commands import _doctor\n_doctor.main([])")
     lines = [line for line in outcome.out.decode().splitlines() if line.startswith("slow on this Python")]
 
     assert SLOW_HERE == sorted(line.split(": ")[1] for line in lines)
@@ -107,7 +107,7 @@ def test_a_newer_python_runs_on_the_safe_path_and_says_so_once(run_program):
 
 
 def test_doctor_advises_a_release_that_knows_the_python(run_program):
-    outcome, _ = run_program(f"{NEWER}import sys\nfrom logspool import _doctor\nsys.exit(_doctor.main([]))")
+    outcome, _ = run_program(f"{NEWER}import sys\nfrom logspool.commands import _doctor\nsys.exit(_doctor.main([]))")
 
     assert 1 == outcome.status
     assert 1 == outcome.out.decode().count(f"found  {NEWER_TEXT}")
@@ -152,9 +152,7 @@ def test_a_build_without_its_native_module_is_told_how_to_get_it(run_program, tm
     import logspool
 
     package = tmp_path / "elsewhere" / "logspool"
-    package.mkdir(parents=True)
-    for file in Path(logspool.__file__).parent.glob("*.py"):
-        shutil.copy(file, package)
+    shutil.copytree(Path(logspool.__file__).parent, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
     program = f"import sys\nsys.path.insert(0, {os.fspath(package.parent)!r})\nimport logspool\nlogspool.install()"
     outcome, _ = run_program(program)
 

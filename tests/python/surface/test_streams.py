@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from logspool import _streams
+from logspool.adoption import _streams
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 

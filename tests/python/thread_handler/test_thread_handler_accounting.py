@@ -3,7 +3,7 @@ import threading
 
 from thread_handler_support import ListHandler, assert_balanced, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_the_accounting_is_exact_at_random_moments_under_load():

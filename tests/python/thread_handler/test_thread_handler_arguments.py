@@ -4,7 +4,7 @@ import logging
 import pytest
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 class Text(str):
@@ -133,7 +133,7 @@ def test_no_argument_lives_on_after_its_record_was_handled():
 
 @pytest.mark.parametrize("plain", [1, 2.5, "a", b"b", True, None, (), (1, ("a", None))])
 def test_exact_builtin_values_are_plain(plain):
-    from logspool._thread_record import is_plain
+    from logspool.thread._record import is_plain
 
     assert is_plain(plain)
 
@@ -142,6 +142,6 @@ def test_exact_builtin_values_are_plain(plain):
     "other", [[], {}, set(), 1j, object(), (1, []), Text("x"), bytearray(b"x"), logging.INFO.__class__]
 )
 def test_everything_else_is_not_plain(other):
-    from logspool._thread_record import is_plain
+    from logspool.thread._record import is_plain
 
     assert not is_plain(other)

@@ -2,7 +2,7 @@ import logging
 
 from thread_handler_support import ListHandler, assert_balanced, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 class Unprintable:

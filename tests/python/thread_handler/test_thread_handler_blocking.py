@@ -13,7 +13,7 @@ from thread_handler_support import (
     wait_until,
 )
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 pytestmark = pytest.mark.every_interpreter
 

@@ -2,7 +2,7 @@ import logging
 
 from thread_handler_support import HeldHandler, assert_balanced, hold, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_long_records_are_refused_when_the_byte_bound_is_reached():

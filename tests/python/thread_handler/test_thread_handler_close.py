@@ -11,7 +11,7 @@ from thread_handler_support import (
     wait_until,
 )
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_close_drains_then_closes_the_wrapped_handler_and_ends_the_thread():

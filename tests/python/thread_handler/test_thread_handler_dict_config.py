@@ -3,7 +3,7 @@ import logging.config
 
 import pytest
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def config(tmp_path, wrapped_handler, name="queued", **options):
                 "formatter": "short",
             },
             name: {
-                "()": "logspool._thread_handler.ThreadHandler",
+                "()": "logspool.thread._handler.ThreadHandler",
                 "wrapped_handler": wrapped_handler,
                 **options,
             },

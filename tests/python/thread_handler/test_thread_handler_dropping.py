@@ -2,9 +2,9 @@ import logging
 
 from thread_handler_support import HeldHandler, ListHandler, assert_balanced, hold, new_logger, wait_until
 
-from logspool._thread_handler import ThreadHandler
-from logspool._thread_queue import NEVER
-from logspool._thread_writer import WriterThread
+from logspool.thread._handler import ThreadHandler
+from logspool.thread._queue import NEVER
+from logspool.thread._writer import WriterThread
 
 
 def test_levels_that_do_not_block_are_dropped_and_counted_by_level_when_the_queue_is_full():

@@ -1,7 +1,7 @@
 import pytest
 from thread_handler_support import ListHandler, assert_balanced, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 @pytest.mark.parametrize("kind", [OSError, KeyError, SystemExit, GeneratorExit])

@@ -5,7 +5,7 @@ import weakref
 import pytest
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 pytestmark = pytest.mark.every_interpreter
 

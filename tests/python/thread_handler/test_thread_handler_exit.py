@@ -8,7 +8,7 @@ pytestmark = pytest.mark.every_interpreter
 
 PROGRAM = """
 import atexit, logging, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 path, ending = sys.argv[1:]
 wrapped = logging.FileHandler(path)
@@ -109,7 +109,7 @@ def test_a_handler_made_and_used_while_the_interpreter_ends_works(tmp_path):
     source = """
 import atexit, logging, sys
 def late():
-    from logspool._thread_handler import ThreadHandler
+    from logspool.thread._handler import ThreadHandler
     log = logging.getLogger("late")
     log.addHandler(ThreadHandler(logging.FileHandler(sys.argv[1])))
     log.error("made at the end")
@@ -124,7 +124,7 @@ def test_the_first_record_may_come_after_the_main_thread_has_ended(tmp_path):
     path = tmp_path / "out"
     source = """
 import logging, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 log = logging.getLogger("late")
 log.addHandler(ThreadHandler(logging.FileHandler(sys.argv[1])))
 def outlive():
@@ -163,7 +163,7 @@ for _ in range(2):
 def test_a_handler_that_hangs_keeps_the_process_for_shutdown_timeout_only(tmp_path):
     source = """
 import logging, threading, time
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 class Hanging(logging.Handler):
     def emit(self, record):
         threading.Event().wait()
@@ -185,7 +185,7 @@ def test_the_queue_is_drained_at_the_end_of_a_multiprocessing_child(method, tmp_
     program.write_text(
         """
 import logging, multiprocessing, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 def log_some(path, word):
     log = logging.getLogger("mp")

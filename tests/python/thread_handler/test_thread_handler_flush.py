@@ -2,7 +2,7 @@ import threading
 
 from thread_handler_support import DEADLINE, HeldHandler, ListHandler, hold, new_logger, wait_until
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_flush_waits_until_everything_accepted_before_is_handled_and_flushes_the_wrapped_handler():

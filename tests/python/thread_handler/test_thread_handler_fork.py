@@ -8,7 +8,7 @@ pytestmark = [pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 BUSY = """
 import logging, os, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 path = sys.argv[1]
 kind = logging.FileHandler
@@ -71,7 +71,7 @@ def test_forks_with_busy_threads_neither_lose_nor_repeat_nor_hang(kind, tmp_path
 def test_the_child_does_not_write_what_the_parent_had_queued():
     source = """
 import logging, os, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 class Held(logging.Handler):
     def __init__(self):
         super().__init__()
@@ -105,7 +105,7 @@ assert wrapped.seen == [f"parent {number}" for number in range(5)], wrapped.seen
 def test_a_fork_from_the_wrapped_handler_itself_works():
     source = """
 import logging, os, sys
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 seen = []
 class Forking(logging.Handler):
     def emit(self, record):
@@ -133,7 +133,7 @@ assert seen == ["fork", "second"], seen
 def test_grandchildren_log_too(tmp_path):
     source = """
 import logging, os, sys
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 handler = ThreadHandler(logging.FileHandler(sys.argv[1]))
 log = logging.getLogger("fork")
 log.addHandler(handler)
@@ -158,7 +158,7 @@ generation(0)
 def test_a_program_whose_queues_are_empty_forks_without_other_threads():
     source = """
 import logging, os, threading, warnings
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 warnings.simplefilter("error")
 handler = ThreadHandler(logging.NullHandler())
 log = logging.getLogger("fork")
@@ -183,7 +183,7 @@ assert handler.stats().written == 2
 def test_a_fork_does_not_wait_for_a_handler_that_hangs():
     source = """
 import logging, os, sys, threading, time
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 entered, go = threading.Event(), threading.Event()
 class Held(logging.Handler):
     def emit(self, record):
@@ -211,7 +211,7 @@ assert handler.stats().written == 2
 def test_a_closed_handler_logs_in_the_child_too(tmp_path):
     source = """
 import logging, os, sys
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 handler = ThreadHandler(logging.FileHandler(sys.argv[1]))
 log = logging.getLogger("fork")
 log.addHandler(handler)

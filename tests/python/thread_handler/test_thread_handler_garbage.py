@@ -5,9 +5,9 @@ import weakref
 import pytest
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, wait_until
 
-from logspool import _thread_hooks
-from logspool._thread_handler import ThreadHandler
-from logspool._thread_queue import RecordQueue
+from logspool.thread import _hooks
+from logspool.thread._handler import ThreadHandler
+from logspool.thread._queue import RecordQueue
 
 pytestmark = pytest.mark.every_interpreter
 
@@ -26,7 +26,7 @@ def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread
     wait_until(lambda: not thread.is_alive())
 
     assert wrapped.messages == ["in hand", "second"]
-    assert writer not in _thread_hooks.writers
+    assert writer not in _hooks.writers
     assert wrapped.closed == 0
 
 
@@ -36,7 +36,7 @@ def test_a_thread_handler_that_was_never_used_leaves_nothing_behind():
     del handler
     gc.collect()
 
-    assert writer not in _thread_hooks.writers
+    assert writer not in _hooks.writers
 
 
 def test_a_closed_handler_leaves_nothing_behind():
@@ -44,7 +44,7 @@ def test_a_closed_handler_leaves_nothing_behind():
     new_logger("garbage", handler).info("x")
     handler.close()
 
-    assert handler._writer not in _thread_hooks.writers
+    assert handler._writer not in _hooks.writers
 
 
 def test_a_queue_and_a_record_that_refer_to_each_other_are_freed():

@@ -4,7 +4,7 @@ import threading
 import pytest
 from thread_handler_support import DEADLINE, ListHandler, new_logger, wait_until
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_the_level_of_the_wrapped_handler_is_honoured():

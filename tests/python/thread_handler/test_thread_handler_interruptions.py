@@ -3,14 +3,14 @@ import signal
 import pytest
 from thread_handler_support import run_python
 
-from logspool._thread_queue import RecordQueue
+from logspool.thread._queue import RecordQueue
 
 pytestmark = pytest.mark.every_interpreter
 
 START = """
 import ctypes, logging, random, signal, sys, threading, time
-from logspool import _thread_writer
-from logspool._thread_handler import ThreadHandler
+from logspool.thread import _writer
+from logspool.thread._handler import ThreadHandler
 
 class Counting(logging.Handler):
     count = 0
@@ -45,7 +45,7 @@ threading.excepthook = lambda *_: None
 
 def runs(thread):
     frame = sys._current_frames().get(thread.ident)
-    while frame is not None and frame.f_code is not _thread_writer.Writer._empty.__code__:
+    while frame is not None and frame.f_code is not _writer.Writer._empty.__code__:
         frame = frame.f_back
     return frame is not None
 
@@ -130,12 +130,12 @@ def test_records_arrive_where_no_thread_can_be_started():
     run_python(
         START
         + """
-begin = _thread_writer.WriterThread.start
+begin = _writer.WriterThread.start
 def begin_or_not(self):
     if random.random() < share:
         raise RuntimeError("can't start new thread")
     begin(self)
-_thread_writer.WriterThread.start = begin_or_not
+_writer.WriterThread.start = begin_or_not
 for share in (0.5, 0.9, 1.0):
     for size in (1, 2, 50):
         start(size)

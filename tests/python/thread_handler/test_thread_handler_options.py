@@ -3,7 +3,7 @@ import math
 import pytest
 from thread_handler_support import ListHandler
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 @pytest.mark.parametrize(

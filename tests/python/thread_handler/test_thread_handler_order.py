@@ -3,7 +3,7 @@ import threading
 import pytest
 from thread_handler_support import ListHandler, new_logger
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 pytestmark = pytest.mark.every_interpreter
 

@@ -4,8 +4,8 @@ from time import monotonic
 
 from thread_handler_support import DEADLINE, HeldHandler, hold, new_logger
 
-from logspool._thread_handler import ThreadHandler
-from logspool._thread_pace import LONGEST_PAUSE, Turn
+from logspool.thread._handler import ThreadHandler
+from logspool.thread._pace import LONGEST_PAUSE, Turn
 
 
 @dataclass

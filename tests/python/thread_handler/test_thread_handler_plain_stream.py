@@ -6,8 +6,8 @@ import os
 import pytest
 from thread_handler_support import new_logger, run_python
 
-from logspool._thread_batch import is_plain_stream
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._batch import is_plain_stream
+from logspool.thread._handler import ThreadHandler
 
 
 def log_everything(logger):

@@ -5,7 +5,7 @@ import threading
 import pytest
 from thread_handler_support import ListHandler, assert_balanced, new_logger, run_python
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 pytestmark = pytest.mark.every_interpreter
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.every_interpreter
 def test_a_signal_handler_that_logs_while_its_thread_logs_does_not_deadlock(queue_size):
     source = """
 import logging, signal, sys, threading
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 class Counting(logging.Handler):
     count = 0
     def emit(self, record):

@@ -2,7 +2,7 @@ import logging
 
 from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, wait_until
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def test_one_summary_record_tells_how_many_were_dropped_when_room_is_back():

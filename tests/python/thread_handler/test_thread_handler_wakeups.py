@@ -3,7 +3,7 @@ import time
 
 from thread_handler_support import HeldHandler, ListHandler, new_logger, wait_until
 
-from logspool._thread_handler import ThreadHandler
+from logspool.thread._handler import ThreadHandler
 
 
 def count_rings(handler):

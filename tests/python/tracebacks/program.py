@@ -264,7 +264,7 @@ def count_calls() -> dict[str, int]:
     """Count the calls of the Python functions from which native code gets texts."""
     counts: dict[str, int] = {}
     if side.INSTALLED:
-        from logspool import _texts, _traceback
+        from logspool.adoption import _texts, _traceback
 
         for module, name in ((_texts, "exception_text"), (_traceback, "frame_texts"), (_traceback, "final_lines")):
             setattr(module, name, _counted(getattr(module, name), name, counts))

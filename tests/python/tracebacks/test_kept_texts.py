@@ -9,7 +9,7 @@ pytestmark = pytest.mark.real
 
 PROGRAM = """\
 import gc, importlib, json, linecache, logging, os, sys, threading, traceback, weakref
-from logspool import _texts, _traceback
+from logspool.adoption import _texts, _traceback
 
 counts = {{}}
 

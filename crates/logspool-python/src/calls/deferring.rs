@@ -1,6 +1,6 @@
 //! Hands a record to the thread that formats later, for a handler whose formatter is deferred.
 //!
-//! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/_deferring.py` has the thread.
+//! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/thread/_deferring.py` has the thread.
 //! The record is captured by value: if the program could change one of its values, or has the record itself, the thread
 //! gets a copy. If no other code sees the record, the thread also makes it, from the values of the call.
 
@@ -21,7 +21,7 @@ use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
 use crate::plans::logging_globals::LoggingGlobals;
 
-/// Bytes that a waiting record takes, apart from its message; `_thread_record.py` gives the source of this number.
+/// Bytes that a waiting record takes, apart from its message; `thread/_record.py` gives the source of this number.
 pub const RECORD_BYTES: u64 = 1200;
 
 /// Puts a record that has passed the handler's filters into the queue of `deferral`, a `_deferring.Deferral`.

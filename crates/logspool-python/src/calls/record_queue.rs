@@ -26,7 +26,7 @@ use crate::interpreter::names::{self, names};
 use crate::interpreter::object::{self, Object};
 use crate::interpreter::thread;
 
-/// The value of `wake_at` of a thread that does not sleep; `_thread_queue.py` has it too.
+/// The value of `wake_at` of a thread that does not sleep; `thread/_queue.py` has it too.
 const NEVER: u64 = 1 << 62;
 
 /// Number of refused records of which one looks after the thread.

@@ -1,7 +1,7 @@
 //! Puts the values of a call into the queue of a `logspool.ThreadHandler`, whose thread then makes the record.
 //!
 //! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). It does what `handle` and `emit` of
-//! `python/logspool/_thread_handler.py` do with a record, where nobody in the call sees the record. A record that finds no
+//! `python/logspool/thread/_handler.py` do with a record, where nobody in the call sees the record. A record that finds no
 //! room is counted and never made.
 
 use pyo3::ffi;

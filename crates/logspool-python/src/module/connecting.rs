@@ -18,7 +18,7 @@ use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop}
 use crate::plans::callbacks::{self, PlanningCallbacks};
 use crate::plans::{adoption, class_version, sink_options, table, text_stream};
 
-/// Set what planning calls: the functions of `_adopt.py`, and the objects that stock logging reads.
+/// Set what planning calls: the functions of `python/logspool/adoption/`, and the objects that stock logging reads.
 #[pyfunction]
 #[pyo3(signature = (*, describe, describe_format, classify_logger, name_of_filter, describe_factory, describe_record_maker, open_streams, logging_globals, logger_methods, lock, record_class, source_file,
     mapping, active_threads, current_thread, thread_class, modules, bound_fields, exception_text, stack_text,

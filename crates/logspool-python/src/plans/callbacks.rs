@@ -1,4 +1,4 @@
-//! The functions of `python/logspool/_adopt.py` that planning calls, and the lock under which they run.
+//! The functions of `python/logspool/adoption/` that planning calls, and the lock under which they run.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,7 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Object, Owned, SavedError, WeakReference};
 use crate::plans::environment;
 
-/// The functions of `python/logspool/_adopt.py`, with related objects.
+/// The functions of `python/logspool/adoption/`, with related objects.
 pub struct PlanningCallbacks {
     /// The function `describe(handler) -> str | Adoption`.
     pub describe: Py<PyAny>,

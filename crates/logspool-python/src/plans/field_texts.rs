@@ -1,7 +1,7 @@
 //! How the text of an extra field is made that the collector cannot render: a list, a date, an object of the program.
 //!
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). Most formats show `str(value)`. A known JSON formatter shows what
-//! its encoder returns; `python/logspool/known` passes that function with the description of the formatter.
+//! its encoder returns; `python/logspool/adoption/known` passes that function with the description of the formatter.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,7 @@ static ENCODERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 /// Maximum number of encoders.
 ///
-/// Chosen: `python/logspool/known` returns the same encoder for equal options, and programs have one or two. A program
+/// Chosen: `python/logspool/adoption/known` returns the same encoder for equal options, and programs have one or two. A program
 /// that keeps making formatters with new functions must not fill the memory.
 const MAX_ENCODERS: usize = 64;
 

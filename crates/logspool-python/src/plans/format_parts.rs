@@ -60,7 +60,7 @@ pub struct FormatParts {
 }
 
 impl FormatParts {
-    /// Reads the description of a formatter that `_adopt.py` made.
+    /// Reads the description of a formatter that `_formats.py` made.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The descriptions of formatters of known packages, which `python/logspool/known` makes.
+//! The descriptions of formatters of known packages, which `python/logspool/adoption/known` makes.
 
 use logspool_record::format::{
     AssignedValue, DerivedAttribute, FieldRule, NumberRange, NumberTexts, ObjectSpec, Part, Style, StyledSpec,

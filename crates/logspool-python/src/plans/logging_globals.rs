@@ -1,7 +1,7 @@
 //! Facts that are the same for all loggers: level names, clock arithmetic, and a reason that keeps every call off the
 //! native path.
 //!
-//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md). `python/logspool/_adopt.py` determines the facts
+//! Pipeline stage: *capture*, its slow path (see ARCHITECTURE.md). `python/logspool/adoption/` determines the facts
 //! again after each change of a watched module global.
 
 use std::sync::{Arc, Mutex, PoisonError};

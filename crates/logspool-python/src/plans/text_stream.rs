@@ -4,7 +4,7 @@
 //! Pipeline stage: *capture* (see ARCHITECTURE.md). Calling `flush()` for every record would cost more than the record.
 //! The C structs of a `TextIOWrapper` and its `BufferedWriter` show whether they hold unwritten text. At install,
 //! logspool determines the offsets of these fields once: it writes to sample streams and looks which word changes
-//! (`python/logspool/_streams.py`). If that fails, every record calls `flush()`.
+//! (`python/logspool/adoption/_streams.py`). If that fails, every record calls `flush()`.
 //!
 //! Atomics belong in `queue`; those of this file are an exception: the offsets are written once at install.
 
@@ -73,7 +73,7 @@ impl StreamList {
 /// The masked value of a word in the C struct of a stream, or of its buffer or file, when the handler was described.
 ///
 /// `stream.close()`, `stream.write = ...` and `stream.reconfigure()` change no attribute of the handler, but they
-/// change such words. `python/logspool/_streams.py` lists the words.
+/// change such words. `python/logspool/adoption/_streams.py` lists the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamWord {
     address: usize,

@@ -178,7 +178,7 @@ fn effect_on_part(name: &str) -> Option<Effect> {
     }
 }
 
-/// True for the attributes that the formatters of known packages read (`python/logspool/known`).
+/// True for the attributes that the formatters of known packages read (`python/logspool/adoption/known`).
 fn of_known_formatter(name: &str) -> bool {
     matches!(
         name,

@@ -1,6 +1,6 @@
 //! A record as an entry of Fluent Forward: all of its parts under names, in MessagePack.
 //!
-//! Pipeline stage: format (see ARCHITECTURE.md). If only Python can read a record, `python/logspool/_service.py` lists
+//! Pipeline stage: format (see ARCHITECTURE.md). If only Python can read a record, `python/logspool/handlers/_service.py` lists
 //! its parts. The bindings write these parts with the functions of this file. The rules:
 //!
 //! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four

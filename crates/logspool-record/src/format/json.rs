@@ -1,6 +1,6 @@
 //! `JSONFormatter`: one JSON object a line.
 //!
-//! Pipeline stage: format (see ARCHITECTURE.md). If stock logging formats a record, `python/logspool/_json.py` lists
+//! Pipeline stage: format (see ARCHITECTURE.md). If stock logging formats a record, `python/logspool/handlers/_json.py` lists
 //! its members. The bindings write these members with the functions of this file. The rules:
 //!
 //! - `{"key":value,"key":value}`: no spaces, keys in the order of `fields`, then (with [`Extras::Append`]) the extra

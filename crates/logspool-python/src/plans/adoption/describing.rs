@@ -1,4 +1,4 @@
-//! Parses the description of a handler that `python/logspool/_adopt.py` makes.
+//! Parses the description of a handler that `python/logspool/adoption/` makes.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,7 @@ use crate::plans::text_stream::{StreamWord, TextStream};
 use crate::plans::watched::WatchedPart;
 
 impl HandlerState {
-    /// Lets `_adopt.py` describe the handler. The state depends on the handler's class, whatever the description is.
+    /// Lets Python describe the handler. The state depends on the handler's class, whatever the description is.
     pub(super) fn describe(callbacks: &PlanningCallbacks, handler: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = handler.get_type();
         let address = handler.as_ptr() as usize;
@@ -170,14 +170,14 @@ pub fn read_watched(answer: &Bound<'_, PyAny>, words: &mut Vec<StreamWord>, held
     Ok(())
 }
 
-/// The `Deferral` of a `Format` of `_adopt.py`.
+/// The `Deferral` of a `Format` of `_descriptions.py`.
 fn deferral(format: &Bound<'_, PyAny>) -> PyResult<Option<Owned>> {
     let deferral = format.getattr("deferral")?;
     Ok((!deferral.is_none()).then(|| Owned::of(&deferral)))
 }
 
 impl DescriptionInputs {
-    /// Reads a `Format` of `_adopt.py`, and records the classes and objects from which it was made.
+    /// Reads a `Format` of `_descriptions.py`, and records the classes and objects from which it was made.
     fn read(&mut self, answer: &Bound<'_, PyAny>) -> PyResult<Result<FormatParts, String>> {
         for class in answer.getattr("types")?.cast::<PyTuple>()?.iter() {
             let (class, state) = class.extract::<(Bound<'_, PyType>, u64)>()?;

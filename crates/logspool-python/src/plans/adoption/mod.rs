@@ -1,6 +1,6 @@
 //! Adopted handlers: their descriptions, and the sinks of their records.
 //!
-//! Pipeline stage: between *capture* and *writer* (see ARCHITECTURE.md). `python/logspool/_adopt.py` inspects a handler
+//! Pipeline stage: between *capture* and *writer* (see ARCHITECTURE.md). `python/logspool/adoption/` inspects a handler
 //! and describes it. This module keeps the description until one of its inputs changes. It keeps the sink as long as
 //! the description names the same stream.
 

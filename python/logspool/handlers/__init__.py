@@ -1,0 +1,1 @@
+"""logspool's own handlers and formatters, their sinks and their addresses."""

@@ -1,0 +1,1 @@
+"""`ThreadHandler` and deferred formatters: a thread with a queue of Python objects."""

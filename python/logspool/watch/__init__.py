@@ -1,0 +1,1 @@
+"""What a process says of itself and of others: counters, health, the lag of event loops."""

@@ -1,0 +1,1 @@
+"""What the middlewares for web applications share."""
