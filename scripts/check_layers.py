@@ -1,6 +1,8 @@
-"""Check that imports go down only: between crates by the table below, and without cycles of files or rooms in a crate.
+"""Check that imports go down only: between crates and between rooms of the Python package by the tables below, and
+without cycles of files or rooms in a crate or in the package.
 
-A room is a folder directly in `src` with the file of its name, or a file there; the root of a crate is none.
+A room is a folder directly in `src` with the file of its name, or a file there; the root of a crate is none. The Python
+package has rooms in the same way (`scripts/python_sources.py`).
 
 An import is a `use` line, or a path that begins with `crate`, `self` or `super`. A re-export (`pub use`) is no import:
 an import of the name through it counts as an import of the file that defines the name. Tests and models are left out.
@@ -10,9 +12,10 @@ an import of the name through it counts as an import of the file that defines th
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
+import python_sources
 import terminal
 from rust_sources import ROOT, Crate, Module, crates
 
@@ -35,6 +38,19 @@ MAY_USE = {
 
 # The ground layer uses the operating system alone.
 SYSTEM_CRATES = {"logspool_sys": {"libc", "loom", "rustix"}}
+
+PACKAGE = ROOT / "python" / "logspool"
+
+# The rooms of the Python package, lowest layer first. A room imports only rooms of lower layers.
+PACKAGE_LAYERS = (
+    {"_imports", "_in_force", "_interpreter", "_locks", "_options", "_stock_classes"},
+    {"pool", "thread"},
+    {"adoption"},
+    {"process"},
+    {"_bind", "_once", "handlers", "presets", "watch"},
+    {"commands", "gunicorn", "llm", "loguru", "prometheus", "structlog", "web"},
+    {"__main__", "asgi", "wsgi"},
+)
 
 # Files that are in a cycle of imports, by crate: each figure may only become smaller.
 FILES_IN_CYCLES: dict[str, int] = {"logspool_python": 5}
@@ -167,15 +183,30 @@ def imports_within(crate: Crate, reader: Reader) -> dict[str, dict[str, set[str]
     }
 
 
-def between_rooms(imports: dict[str, dict[str, set[str]]]) -> dict[str, dict[str, set[str]]]:
+def between_rooms(
+    imports: dict[str, dict[str, set[str]]], room: Callable[[str], str] | None = None
+) -> dict[str, dict[str, set[str]]]:
     """Return, for each room, the other rooms that it imports, with the names."""
     rooms: dict[str, dict[str, set[str]]] = {}
     for file, taken in imports.items():
         for other, names in taken.items():
-            here, there = _room(file), _room(other)
+            here, there = (room or _room)(file), (room or _room)(other)
             if here and there and here != there:
                 rooms.setdefault(here, {}).setdefault(there, set()).update(names)
     return rooms
+
+
+def upward(imports: dict[str, dict[str, set[str]]], layers: tuple[set[str], ...]) -> Iterator[str]:
+    """Yield one line for each import between files whose rooms are not in lower layers, and for each unknown room."""
+    layer_of = {room: number for number, rooms in enumerate(layers) for room in rooms}
+    rooms = {python_sources.room(file) for file in imports} - {""}
+    yield from (f"{room} is in no layer of scripts/check_layers.py" for room in sorted(rooms - set(layer_of)))
+    yield from (f"{room} is in a layer of scripts/check_layers.py, and is no room" for room in set(layer_of) - rooms)
+    for file, taken in imports.items():
+        for other, names in taken.items():
+            here, there = python_sources.room(file), python_sources.room(other)
+            if here and here != there and {here, there} <= set(layer_of) and layer_of[there] >= layer_of[here]:
+                yield f"{file} imports {', '.join(sorted(names))} of {other}, which is in no lower layer"
 
 
 def _room(file: str) -> str:
@@ -247,22 +278,25 @@ def main() -> None:
     reader = Reader(found)
     faults = list(wrong_layers(found, MAY_USE))
     summary = []
-    for name, crate in found.items():
-        files = imports_within(crate, reader)
-        for what, imports, figures in (
-            ("files", files, FILES_IN_CYCLES),
-            ("rooms", between_rooms(files), ROOMS_IN_CYCLES),
-        ):
+    package = python_sources.imports_within(PACKAGE)
+    faults += [f"python/logspool/{fault}" for fault in upward(package, PACKAGE_LAYERS)]
+    houses = [
+        (crate.folder.name, files := imports_within(crate, reader), between_rooms(files), name)
+        for name, crate in found.items()
+    ]
+    houses.append(("python/logspool", package, between_rooms(package, python_sources.room), "python"))
+    for house, files, rooms, name in houses:
+        for what, imports, figures in (("files", files, FILES_IN_CYCLES), ("rooms", rooms, ROOMS_IN_CYCLES)):
             groups = cycles({place: set(taken) for place, taken in imports.items()})
             tied, allowed = sum(len(group) for group in groups), figures.get(name, 0)
             if groups:
-                summary.append(f"{crate.folder.name} {tied} {what}")
+                summary.append(f"{house} {tied} {what}")
             if tied > allowed:
-                faults.append(f"crates/{crate.folder.name} has {tied} {what} in cycles of imports, {allowed} allowed")
+                faults.append(f"{house} has {tied} {what} in cycles of imports, {allowed} allowed")
             if tied < allowed:
-                faults.append(f"crates/{crate.folder.name} has only {tied} {what} in cycles: lower its figure")
+                faults.append(f"{house} has only {tied} {what} in cycles: lower its figure")
             if show or tied > allowed:
-                _show(f"{crate.folder.name}, {what}", groups, imports)
+                _show(f"{house}, {what}", groups, imports)
     largest, share = max(shares(found).items(), key=lambda item: item[1])
     if share > LARGEST_SHARE:
         faults.append(f"{largest} has {share:.1%} of the source lines, {LARGEST_SHARE:.0%} allowed")

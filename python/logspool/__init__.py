@@ -100,6 +100,8 @@ __all__ = [
     "warning_once",
 ]
 
+_imports.later_parts = ("watch._stats", "watch._health", "_once", "thread._deferring")
+
 _HOMES = {
     "Capture": "process._capture",
     "DeferredStats": "watch._stats",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from contextvars import ContextVar
 
+from logspool.adoption._bound_fields import fields, reserved_names
+
 # Importing `typing` and `inspect` takes longer than importing all of logspool. Type checkers recognise a variable of
 # this name without them.
 TYPE_CHECKING = False
@@ -14,9 +16,6 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
-
-#: The bound fields of the current context. A dict is never changed after it was stored here.
-fields: ContextVar[dict[str, Any] | None] = ContextVar("logspool_fields", default=None)
 
 #: A linked list of the `bind` blocks that the current context has entered, the innermost first. An element has the
 #: `bind`, the fields outside of its block, and the element of the next outer block.
@@ -200,20 +199,6 @@ def _snapshot(value: Any) -> Any:
     return str(value)
 
 
-_reserved_names: frozenset[str] = frozenset()
-
-
-def reserved_names() -> frozenset[str]:
-    """Return the names of the attributes that a LogRecord has itself, or gets from a formatter."""
-    global _reserved_names
-    if not _reserved_names:
-        import logging
-
-        record = logging.LogRecord("", 0, "", 0, "", (), None)
-        _reserved_names = frozenset({*vars(record), "message", "asctime"})
-    return _reserved_names
-
-
 #: The table of replaced methods and the key of the one that carries fields, after the first use of `bind`.
 _carrying: tuple[dict[Any, Any], tuple[type, str]] | None = None
 
@@ -226,7 +211,7 @@ def _carry() -> None:
     import logging
 
     from logspool import _stock_classes
-    from logspool.process import _install
+    from logspool.adoption import _carrying
 
-    _install.carry_fields()
+    _carrying.carry_fields()
     _carrying = (_stock_classes.replaced, (logging.Logger, "makeRecord"))

@@ -50,9 +50,13 @@ def _not_built() -> str:
     )
 
 
+#: What later calls of the package import. The package sets it, because it knows the places of its parts.
+later_parts: tuple[str, ...] = ()
+
+
 def all_later_parts() -> None:
     """Import what later calls of the package import, because the program is about to lose sight of its files."""
-    for name in ("watch._stats", "watch._health", "_once", "thread._deferring"):
+    for name in later_parts:
         part(name)
 
 

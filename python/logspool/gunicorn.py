@@ -77,20 +77,16 @@ class Logger(glogging.Logger):
                     handler.release()
 
 
-#: Why gunicorn's own method makes the lines, in words; empty if native code does.
-reason = ""
-
-
 def _describe(log: Any) -> tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any] | None]:
     """Return classes with their states, watched words, and what native code needs for the lines of a logger; None
     instead if gunicorn's own method has to make them.
     """
-    global reason
     types = {cls: _native.class_state(cls) for cls in _classes(log)}
     watched: Watched = []
     for namespace in (vars(glogging), vars(os), vars(base64)):
         _checks.watch(namespace, watched)
-    reason = _changed(log)
+    # Why gunicorn's own method makes the lines, in words; empty if native code does.
+    _stats.reasons_of_texts["gunicorn.access"] = reason = _changed(log)
     parts = None
     if not reason:
         settings = log.cfg.settings

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import loguru
 from loguru import _datetime, _handler, _logger, _simple_sinks
 
-from logspool._loguru_formats import LineFormat, line_format
+from logspool.handlers._loguru_formats import LineFormat, line_format
 from logspool.handlers import _line_output
 
 __all__ = ["Sink", "sink"]

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from logspool import _locks, _native, _stock_classes
-from logspool.adoption import _adopt, _logging_globals
+from logspool.adoption import _formatters, _logging_globals
 
 #: Methods that would change how `copy.copy` copies a record.
 _COPYING = (
@@ -104,7 +104,7 @@ def _describe() -> tuple[bool, bool, list[Any], list[Any]]:
     formatter: Any = logging._defaultFormatter  # type: ignore[attr-defined]
     style = getattr(formatter, "_style", None)
     classes = [handlers.QueueHandler, logging.LogRecord, type(formatter), type(style)]
-    form = _adopt.describe_formatter(formatter)
+    form = _formatters.describe_formatter(formatter)
     is_plain = (
         not isinstance(form, str)
         and (form.style, form.template, dict(form.own_texts)) == ("%", _FORMAT, {})

@@ -18,7 +18,7 @@ from datetime import time as time_of_day
 from typing import Any
 
 from logspool import _native, _stock_classes
-from logspool.adoption import _adopt, _logging_globals
+from logspool.adoption import _logging_globals, _own_classes
 
 #: Methods that stock code calls on such handlers in addition to the methods of `FileHandler`.
 CALLED = (
@@ -76,7 +76,7 @@ def known_class(cls: type) -> tuple[type, str] | None:
         for name, kind in _KINDS.items():
             base = getattr(handlers, name, None)
             if isinstance(base, type) and issubclass(cls, base):
-                own = (ours for ours in _adopt.own_handlers if issubclass(cls, ours) and issubclass(ours, base))
+                own = (ours for ours in _own_classes.own_handlers if issubclass(cls, ours) and issubclass(ours, base))
                 return next(own, base), kind
     return None
 
@@ -122,7 +122,7 @@ def _rotating(handler: Any) -> dict[str, Any] | str:
 
 def _rules(handler: Any, early: bool) -> str:
     """Return the name of the rotation rules: this Python's rules, or logspool's own rules for several processes."""
-    if isinstance(handler, _adopt.SharedRotation):
+    if isinstance(handler, _own_classes.SharedRotation):
         return "together" if handler.compress is None else f"together.{handler.compress}"
     return "early" if early else "current"
 

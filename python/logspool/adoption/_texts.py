@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from logspool import _bind
+from logspool.adoption import _bound_fields
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -57,4 +57,4 @@ class MadeText:
 
 def record_names() -> frozenset[str]:
     """Return the names that fields of `extra` may not have, including `taskName` in every version of Python."""
-    return frozenset({*_bind.reserved_names(), "taskName"})
+    return frozenset({*_bound_fields.reserved_names(), "taskName"})

@@ -9,6 +9,7 @@ import os
 import sys
 
 from logspool import _interpreter, _native, _options
+from logspool.adoption import _own_classes
 from logspool.commands import _messages
 from logspool.process import _configuration, _keeper
 from logspool.watch import _advice, _stats
@@ -308,8 +309,7 @@ def _handlers() -> Iterator[Finding]:
         path = getattr(handler, "baseFilename", None)
         if type(path) is str:
             writers.setdefault(path, {})[id(handler)] = name
-        adopt = sys.modules.get("logspool.adoption._adopt")
-        together = adopt is not None and isinstance(handler, adopt.SharedRotation)
+        together = isinstance(handler, _own_classes.SharedRotation)
         if rotating is not None and isinstance(handler, rotating) and several and not together:
             yield Finding(
                 str(path),

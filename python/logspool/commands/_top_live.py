@@ -10,13 +10,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from logspool.commands import _top
+from logspool.commands import _top_view
 
 #: Signals that end the view.
 _ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
-def show(view: _top.View, interval: float) -> int:
+def show(view: _top_view.View, interval: float) -> int:
     """Show a view until a signal ends it, and return the exit code. The terminal is as before in any case.
 
     Raises:
@@ -38,9 +38,9 @@ def show(view: _top.View, interval: float) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _table(view: _top.View) -> Group:
+def _table(view: _top_view.View) -> Group:
     table = Table(title=f"logspool {time.strftime('%H:%M:%S')}, Ctrl-C ends", expand=True)
-    for name in _top.COLUMNS:
+    for name in _top_view.COLUMNS:
         left = name in ("output", "queue")
         table.add_column(name, justify="left" if left else "right", overflow="fold", no_wrap=not left)
     for row in view.rows:

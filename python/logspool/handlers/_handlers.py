@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 from logspool import _native, _stock_classes
-from logspool.adoption import _adopt
+from logspool.adoption import _own_classes
 from logspool.handlers import _pretty, _service, _sinks
 from logspool.process import _install
 
@@ -31,6 +31,8 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
     def __init__(self, stream: Any = None, **options: Any) -> None:
         _install.stand_alone(StreamHandler, options, has_stock=True)
         super().__init__(stream)
+
+    _formatter_without_one = staticmethod(_pretty.formatter_for)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a record, without its terminator."""
@@ -86,6 +88,9 @@ class SinkHandler(logging.Handler):
 
     #: Ends each line, if the sink receives lines.
     terminator = "\n"
+
+    _described = staticmethod(_sinks.describe)
+    _described_format = staticmethod(_sinks.describe_format)
 
     def __init__(self, sink: str, **options: Any) -> None:
         row, own, of_queue = _sinks.split(type(self).__name__, sink, options)
@@ -210,7 +215,7 @@ def make_native(cls: type, owners: dict[str, str]) -> None:
         hook = _native.attribute_hook(cls, delete)
         _stock_classes.own_methods[cls, name] = (hook, None)
         setattr(cls, name, hook)
-    _adopt.own_handlers.append(cls)
+    _own_classes.own_handlers.append(cls)
 
 
 def _stock(cls: type, name: str) -> Any:
@@ -235,4 +240,4 @@ make_native(
     SinkHandler,
     {"emit": "SinkHandler", "flush": "SinkHandler", "close": "Handler", "handleError": "Handler"},
 )
-_native.set_own_classes((StreamHandler, FileHandler, SinkHandler, _adopt.SharedRotation))
+_native.set_own_classes((StreamHandler, FileHandler, SinkHandler, _own_classes.SharedRotation))

@@ -13,6 +13,7 @@ from typing import Any
 
 from logspool import _native
 from logspool._options import known_only, misspelt
+from logspool.adoption import _own_classes
 from logspool.adoption._texts import record_names
 
 #: The default members of a line: output key -> attribute of the record.
@@ -110,11 +111,11 @@ class JSONFormatter(logging.Formatter):
         return _native.json_object(members)
 
     def _native_formatting(self, formatting: Any, utc: bool) -> Any:
-        """Describe this formatter to native code; called by `_adopt`."""
-        from logspool.adoption import _adopt
+        """Describe this formatter to native code; called by `adoption._formatters`."""
+        from logspool.adoption import _formatters
 
         for _, attribute in self._fields:
-            reason = _adopt._shown(attribute)
+            reason = _formatters.unfilled(attribute)
             if reason is not None:
                 return reason
         return formatting(
@@ -127,6 +128,9 @@ class JSONFormatter(logging.Formatter):
             list(self._fields),
             self._extras,
         )
+
+
+_own_classes.own_formatters.append(JSONFormatter)
 
 
 def _shown(

@@ -9,6 +9,8 @@ import logging
 import os
 from typing import Any
 
+from logspool.adoption import _own_classes
+
 _OFF = "\x1b[0m"
 _DIM = "\x1b[2m"
 _NAME = "\x1b[36m"
@@ -74,7 +76,7 @@ class TerminalFormatter(logging.Formatter):
         return f"{colour}{text}{_OFF}"
 
     def _native_formatting(self, formatting: Any, utc: bool) -> Any:
-        """Describe this formatter to native code; called by `_adopt`."""
+        """Describe this formatter to native code; called by `adoption._formatters`."""
         from logspool.adoption.known._styled import Derived, Styled
 
         names = [
@@ -95,6 +97,8 @@ class TerminalFormatter(logging.Formatter):
             Styled([("escaped", Derived("escaped message"))]),
         )
 
+
+_own_classes.own_formatters.append(TerminalFormatter)
 
 _PLAIN, _COLOURED = TerminalFormatter(False), TerminalFormatter(True)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging.handlers
 from typing import TYPE_CHECKING, Any
 
-from logspool.adoption import _adopt
+from logspool.adoption import _own_classes
 from logspool.handlers import _handlers
 from logspool.process import _install
 
@@ -24,7 +24,7 @@ def _checked(compress: str | None, errors: str | None) -> str | None:
     return compress
 
 
-class RotatingFileHandler(_adopt.SharedRotation, logging.handlers.RotatingFileHandler):
+class RotatingFileHandler(_own_classes.SharedRotation, logging.handlers.RotatingFileHandler):
     """A `logging.handlers.RotatingFileHandler` whose file several processes may write and rotate.
 
     Works with and without `logspool.install()`. If another process has already rotated the file, a process only
@@ -61,7 +61,7 @@ class RotatingFileHandler(_adopt.SharedRotation, logging.handlers.RotatingFileHa
         super().__init__(filename, mode, maxBytes, backupCount, encoding, delay, errors)
 
 
-class TimedRotatingFileHandler(_adopt.SharedRotation, logging.handlers.TimedRotatingFileHandler):
+class TimedRotatingFileHandler(_own_classes.SharedRotation, logging.handlers.TimedRotatingFileHandler):
     """A `logging.handlers.TimedRotatingFileHandler` whose file several processes may write and rotate.
 
     Works with and without `logspool.install()`. The processes agree on the time of the next rotation, and a single

@@ -11,8 +11,8 @@ import logging
 import os
 from typing import Any
 
-from logspool import _bind, _native, _options, _stock_classes
-from logspool.adoption import _adopt
+from logspool import _native, _options, _stock_classes
+from logspool.adoption import _adopt, _bound_fields, _descriptions, _formatters
 
 #: Methods of a handler that take part in making the line or entry of a record.
 CALLED = (
@@ -43,15 +43,15 @@ def file(name: str, path: Any) -> str | None:
         return absolute
 
 
-def describe_format(handler: Any, known: type) -> _adopt.Format:
+def describe_format(handler: Any, known: type) -> _descriptions.Format:
     """Describe how the entries of a handler are made."""
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
     types = ((type(formatter), _native.class_state(type(formatter))),)
     parts = ((formatter, _native.watch_part(formatter)),)
-    form: _adopt.Formatting | str | None = _reason(handler, known, formatter)
+    form: _descriptions.Formatting | str | None = _reason(handler, known, formatter)
     if form is None:
-        form = _adopt.Formatting("entry", "", None, "", None, False, [], True)
-    return _adopt.Format(form, types, parts)
+        form = _descriptions.Formatting("entry", "", None, "", None, False, [], True)
+    return _descriptions.Format(form, types, parts)
 
 
 def _reason(handler: Any, known: type, formatter: Any) -> str | None:
@@ -67,7 +67,7 @@ def _reason(handler: Any, known: type, formatter: Any) -> str | None:
     for name in _FORMATTER_CALLED:
         if name in vars(formatter):
             return f"{name} is replaced on the formatter"
-    return _adopt._shown("lineno thread processName process taskName")
+    return _formatters.unfilled("lineno thread processName process taskName")
 
 
 def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None:
@@ -80,7 +80,7 @@ def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:
     """Return the entry of a record."""
     default = logging._defaultFormatter  # type: ignore[attr-defined]
-    own = _bind.reserved_names()
+    own = _bound_fields.reserved_names()
     if record.exc_info and not record.exc_text:
         record.exc_text = getattr(formatter, "formatException", default.formatException)(record.exc_info)
     stack = record.stack_info

@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from logspool import _native, _options
-from logspool.adoption import _adopt, _logging_globals
+from logspool.adoption import _descriptions, _formats, _logging_globals
 from logspool.handlers import _service
 from logspool.process import _install_options
 
@@ -42,10 +42,10 @@ def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     return row, own, {name: value for name, value in given.items() if name not in shapes}
 
 
-def describe(handler: Any, known: type) -> _adopt.Adoption:
+def describe(handler: Any, known: type) -> _descriptions.Adoption:
     """Describe a `SinkHandler`. Its records go through the queue, even if the program has customised the handler."""
     descriptor = handler._options.get("descriptor", -1)
-    return _adopt.Adoption(
+    return _descriptions.Adoption(
         kind=handler._kind,
         options=handler._options,
         path="",
@@ -61,12 +61,12 @@ def describe(handler: Any, known: type) -> _adopt.Adoption:
     )
 
 
-def describe_format(handler: Any, known: type) -> _adopt.Format:
+def describe_format(handler: Any, known: type) -> _descriptions.Format:
     """Describe how the lines or entries of a `SinkHandler` are made."""
     if handler._takes == "entries":
         return _service.describe_format(handler, known)
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
-    described = _adopt.describe_format_of(formatter, handler)
+    described = _formats.describe_format_of(formatter, handler)
     reason = _service.customised(handler, known, ("format", *_service.CALLED))
     if reason is None and not (type(handler.terminator) is str and _logging_globals.encodes(handler.terminator)):
         reason = "its terminator is no plain text"

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any
 from logspool import _options
 
 if TYPE_CHECKING:
-    from logspool.pool._pool import Pool
+    from typing import Protocol
+
+    class Pool(Protocol):
+        """What a map needs of a pool."""
+
+        _max_workers: int
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any) -> Future[Any]: ...
+
 
 # Number of chunks into which a worker's share of the remaining items is divided. Chosen: 2 spreads the last items
 # evenly. 4 would make twice as many chunks, which costs 4 % of a map over the cheapest function.

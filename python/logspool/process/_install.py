@@ -7,7 +7,6 @@ that can fail is done before the first change.
 
 from __future__ import annotations
 
-import atexit
 import collections.abc
 import logging
 import os
@@ -15,12 +14,15 @@ import sys
 import threading
 import time
 
-from logspool import _bind, _interpreter, _native, _options, _stock_classes
+from logspool import _in_force, _interpreter, _native, _options, _stock_classes
 from logspool.adoption import (
     _adapters,
     _adopt,
+    _bound_fields,
     _formatting,
+    _loggers,
     _logging_globals,
+    _planning,
     _queueing,
     _streams,
     _texts,
@@ -35,9 +37,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
     from typing import Any
-
-#: The checked options of the current `install()`; None if logspool is not installed.
-_in_force: dict[str, Any] | None = None
 
 #: Whether the options come from `python -m logspool run`. Then an `install()` of the program overrides them.
 _by_environment = False
@@ -159,30 +158,26 @@ def install(
     options = _install_options.checked(dict(locals()))
     if is_off():
         return
-    with _adopt.installing:
+    with _planning.installing:
         _install(options)
 
 
 def install_by_environment() -> None:
     """Install with the default options for `python -m logspool run`. The program may override them by `install()`."""
     global _by_environment
-    with _adopt.installing:
-        if _in_force is None:
+    with _planning.installing:
+        if _in_force.installed is None:
             install()
-            _by_environment = _in_force is not None
-            if os.environ.get("LOGSPOOL_REPORT") == str(os.getpid()):
-                from logspool.commands import _doctor
-
-                atexit.register(_doctor.report)
+            _by_environment = _in_force.installed is not None
 
 
 def _install(options: dict[str, Any]) -> None:
-    global _in_force, _by_environment
-    if _in_force is not None and _by_environment and _in_force != options:
+    global _by_environment
+    if _in_force.installed is not None and _by_environment and _in_force.installed != options:
         uninstall()
     _by_environment = False
-    if _in_force is not None:
-        other = _differing(_in_force, options)
+    if _in_force.installed is not None:
+        other = _differing(_in_force.installed, options)
         if other:
             raise RuntimeError(f"logspool is installed with other options: {other}; call logspool.uninstall() first")
         return
@@ -207,7 +202,7 @@ def _install(options: dict[str, Any]) -> None:
                 cls.fatal = native
     _queueing.replace_listener()
     _watch()
-    _in_force = options
+    _in_force.installed = options
     _recover()
     _native.start()
     _endings.begin(options["shutdown_timeout"], uncaught=options["uncaught"])
@@ -264,10 +259,7 @@ def _watch() -> None:
 _watching = False
 
 
-#: Options of the queue that logspool's own handlers use without `install()`; None until the first handler is made.
-_alone: dict[str, Any] | None = None
-
-#: The part of `_alone` that was given to a handler explicitly.
+#: The part of `_in_force.alone` that was given to a handler explicitly.
 _alone_given: dict[str, Any] = {}
 
 #: Whether one of logspool's own handlers was made. Such a handler keeps its queue after `uninstall()`.
@@ -289,7 +281,7 @@ def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = Fal
         TypeError, ValueError: as `install()`.
         RuntimeError: the queue has other options already.
     """
-    global _alone, _own_made
+    global _own_made
     owner = handler.__name__
     check_names(handler, options)
     if has_stock and is_off():
@@ -298,8 +290,8 @@ def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = Fal
     settings = _configuration.in_force(options)
     wanted = {**{name: setting.value for name, setting in settings.items()}, **options}
     checked = _install_options.checked(wanted)
-    with _adopt.installing:
-        in_force = _in_force or _alone
+    with _planning.installing:
+        in_force = _in_force.of_queue()
         if in_force is not None:
             other = _differing(in_force, {name: value for name, value in checked.items() if name in options})
             if other:
@@ -313,7 +305,7 @@ def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = Fal
         if in_force is None:
             if wanted:
                 _native.configure(checked)
-            _alone = checked
+            _in_force.alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
         _own_made = True
         _watch()
@@ -356,14 +348,14 @@ def connect() -> None:
     _native.connect(
         describe=_adopt.describe,
         describe_format=_adopt.describe_format,
-        classify_logger=_adopt.classify_logger,
-        name_of_filter=_adopt.name_of_filter,
+        classify_logger=_loggers.classify_logger,
+        name_of_filter=_loggers.name_of_filter,
         describe_factory=known.describe_factory,
         describe_record_maker=known.describe_record_maker,
         open_streams=_adopt.open_streams,
         logging_globals=_logging_globals.logging_globals,
-        logger_methods=_adopt.logger_methods,
-        lock=_adopt.lock,
+        logger_methods=_loggers.logger_methods,
+        lock=_planning.lock,
         record_class=logging.LogRecord,
         source_file=_logging_globals.source_file,
         mapping=collections.abc.Mapping,
@@ -371,7 +363,7 @@ def connect() -> None:
         current_thread=threading.current_thread,
         thread_class=threading.Thread,
         modules=sys.modules,
-        bound_fields=_bind.fields,
+        bound_fields=_bound_fields.fields,
         exception_text=_texts.exception_text,
         stack_text=_texts.stack_text,
         made_text=_texts.MadeText,
@@ -394,11 +386,10 @@ def uninstall() -> None:
         KeyboardInterrupt: a signal handler raised this, or another exception, during the wait. Queued records are still
             written afterwards.
     """
-    global _in_force
-    with _adopt.installing:
-        if _in_force is None:
+    with _planning.installing:
+        if _in_force.installed is None:
             return
-        timeout = _in_force["shutdown_timeout"]
+        timeout = _in_force.installed["shutdown_timeout"]
         _drain_deferred(timeout)
         _endings.end()
         try:
@@ -406,9 +397,9 @@ def uninstall() -> None:
             # lines that its thread logged before are written.
             _native.stop()
         finally:
-            with _adopt.lock:
+            with _planning.lock:
                 _give_back()
-            _in_force = None
+            _in_force.installed = None
         if _own_made:
             _endings.begin_alone()
         _native.drain(timeout)
@@ -462,29 +453,3 @@ def _drain_deferred(timeout: float | None) -> bool:
     """Wait for the records that deferred formatters have not formatted yet; True if there are none."""
     deferring = sys.modules.get("logspool.thread._deferring")
     return deferring is None or deferring.drain(timeout)
-
-
-def carry_fields() -> None:
-    """Make every LogRecord carry the fields of `bind`. Called at the first use of `bind`."""
-    cls = logging.Logger
-    _native.note_bound_fields()
-    with _adopt.lock:
-        if (cls, "makeRecord") in _stock_classes.replaced or not _stock_classes.is_stock(cls, "makeRecord"):
-            return
-        stock = cls.makeRecord
-        fields = _bind.fields
-
-        def makeRecord(self: logging.Logger, *args: Any, **kwargs: Any) -> logging.LogRecord:
-            record = stock(self, *args, **kwargs)
-            bound = fields.get()
-            if bound:
-                attributes = record.__dict__
-                for name, value in bound.items():
-                    attributes.setdefault(name, value)
-            return record
-
-        makeRecord.__doc__ = stock.__doc__
-        makeRecord.__qualname__ = stock.__qualname__
-        _stock_classes.replaced[cls, "makeRecord"] = (makeRecord, stock)
-        cls.makeRecord = makeRecord  # type: ignore[method-assign]
-        _native.bump()

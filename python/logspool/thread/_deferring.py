@@ -11,12 +11,11 @@ from __future__ import annotations
 import copy
 import logging
 import math
-import sys
 import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from logspool import _native
+from logspool import _in_force, _native
 from logspool.thread import _handler_options
 from logspool.thread._batch import report
 from logspool.thread._record import is_plain
@@ -206,10 +205,8 @@ def deferral() -> Deferral:
     """Return the deferral of this process. Called with the planning lock held."""
     global _deferral
     if _deferral is None:
-        installed = sys.modules["logspool.process._install"]
-        options = installed._in_force or installed._alone or {}
         _native.set_drain(drain)
-        _deferral = Deferral(options)
+        _deferral = Deferral(_in_force.of_queue() or {})
     return _deferral
 
 

@@ -21,7 +21,17 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from logspool.thread._writer import Writer
+    from typing import Protocol
+
+    class Writer(Protocol):
+        """What a fork and the exit call; `_writer.Writer` is one."""
+
+        def leave_for_fork(self, deadline: float) -> None: ...
+        def return_from_fork(self) -> None: ...
+        def begin_anew(self) -> None: ...
+        def begin_finish(self) -> None: ...
+        def finish(self) -> None: ...
+
 
 #: Seconds that a fork waits for writers that are inside their handlers. Chosen: a handler writes about a thousand
 #: ordinary records in this time. If a handler is stuck for longer, a child could not use it anyway.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from logspool import _interpreter, _native
+from logspool import _in_force, _interpreter, _native
 from logspool.watch import _advice
 
 
@@ -321,13 +321,17 @@ def _listed(by_reason: Mapping[str, int]) -> str:
     return "".join(f", {number} {reason}" for reason, number in sorted(by_reason.items()))
 
 
+#: Loggers whose calls are native, but other code makes their text -> why.
+reasons_of_texts: dict[str, str] = {}
+
+
 def stats() -> Stats:
     """Return the current counters of logspool. Thread-safe."""
     loggers = {name: LoggerPath(*values) for name, values in sorted(_native.paths().items())}
-    access_log, gunicorn = loggers.get("gunicorn.access"), sys.modules.get("logspool.gunicorn")
-    if access_log is not None and gunicorn is not None and not access_log.reason:
-        # The calls are native, but gunicorn's own code makes their text.
-        loggers["gunicorn.access"] = replace(access_log, reason=gunicorn.reason)
+    for name, reason in reasons_of_texts.items():
+        path = loggers.get(name)
+        if path is not None and not path.reason:
+            loggers[name] = replace(path, reason=reason)
     snapshot = _native.snapshot()
     delivered, discarded = _native.recovery_counts()
     deferring = sys.modules.get("logspool.thread._deferring")
@@ -382,14 +386,12 @@ def stats() -> Stats:
 
 def options_in_force() -> Mapping[str, Any] | None:
     """Return the options of `install()`, or None if it is not in effect. Imports nothing."""
-    installed = sys.modules.get("logspool.process._install")
-    return getattr(installed, "_in_force", None)
+    return _in_force.installed
 
 
 def options_of_queue() -> Mapping[str, Any] | None:
     """Return the options of the queue, from `install()` or the first handler; None if there is neither."""
-    installed = sys.modules.get("logspool.process._install")
-    return getattr(installed, "_in_force", None) or getattr(installed, "_alone", None)
+    return _in_force.of_queue()
 
 
 #: The last line of OpenMetrics.

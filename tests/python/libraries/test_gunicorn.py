@@ -61,7 +61,7 @@ assert is_native(log)
 cfg.set("access_log_format", "%(s)s %({host}i)s %({x}o)s %(L)s")
 log.access(*asked)
 assert lines()[1:] == ["200 a 1 2.000003"], lines()
-assert ours.reason == ""
+assert logspool.stats().loggers["gunicorn.access"].reason == ""
 """,
     "atoms_of_a_subclass": """
 class Own(ours.Logger):

@@ -13,7 +13,7 @@ import logspool
 loguru = pytest.importorskip("loguru")
 
 import logspool.loguru as ours  # noqa: E402
-from logspool._loguru_formats import line_format  # noqa: E402
+from logspool.handlers._loguru_formats import line_format  # noqa: E402
 
 pytestmark = pytest.mark.real
 

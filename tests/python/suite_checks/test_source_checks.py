@@ -13,6 +13,7 @@ import check_names
 import check_orderings
 import check_unsafe
 import check_words
+import python_sources
 import rust_sources
 
 
@@ -26,6 +27,20 @@ def workspace(tmp_path):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
         return rust_sources.crates(tmp_path)
+
+    return write
+
+
+@pytest.fixture
+def package(tmp_path):
+    """Return a function that writes a Python package from `{path: text}` and reads the imports of its files."""
+
+    def write(files: dict[str, str]) -> dict[str, dict[str, set[str]]]:
+        for path, text in files.items():
+            file = tmp_path / "house" / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        return python_sources.imports_within(tmp_path / "house")
 
     return write
 
@@ -112,6 +127,67 @@ def test_an_import_and_a_dependency_against_the_table_are_refused(workspace):
 
     assert allowed == []
     assert ["crates/upper/Cargo.toml depends on lower", "upper/src/lib.rs uses lower::Ground"] == refused
+
+
+@pytest.mark.parametrize(
+    "wall",
+    [
+        "from house import floor",
+        "from house.floor import Plank",
+        "import house.floor",
+        "from . import floor",
+        "def lean():\n    from house.floor import Plank",
+        "if TYPE_CHECKING:\n    from house.floor import Plank",
+        "floor = sys.modules.get('house.floor')",
+        "floor = _imports.part('floor')",
+    ],
+)
+def test_an_import_of_the_package_counts_wherever_it_is(package, wall):
+    imports = package({"__init__.py": "", "floor.py": "class Plank: ...", "wall.py": wall})
+
+    assert ["floor.py"] == list(imports["wall.py"])
+
+
+def test_a_cycle_of_files_of_the_package_is_found_through_an_import_in_a_function(package):
+    imports = package(
+        {
+            "__init__.py": "from house.room import wall",
+            "room/__init__.py": "",
+            "room/wall.py": "from ..floor import Plank",
+            "floor.py": "def lay():\n    from house.room.wall import Wall",
+            "door.py": "from house import floor, room",
+        }
+    )
+
+    assert [["floor.py", "room/wall.py"]] == check_layers.cycles({file: set(taken) for file, taken in imports.items()})
+
+
+def test_an_import_of_the_package_against_its_layers_is_refused(package):
+    imports = package(
+        {
+            "__init__.py": "",
+            "roof/__init__.py": "",
+            "roof/tile.py": "from house.floor import Plank",
+            "floor.py": "def lay():\n    from house.roof import tile",
+            "wall.py": "from house.floor import Plank",
+        }
+    )
+
+    assert ["floor.py imports tile of roof/tile.py, which is in no lower layer"] == list(
+        check_layers.upward(imports, ({"floor"}, {"wall"}, {"roof"}))
+    )
+    assert "wall.py imports Plank of floor.py, which is in no lower layer" in check_layers.upward(
+        imports, ({"floor", "wall"}, {"roof"})
+    )
+
+
+def test_a_room_of_the_package_in_no_layer_and_a_layer_without_its_room_are_refused(package):
+    imports = package({"__init__.py": "", "floor.py": "", "wall.py": "from house.floor import Plank"})
+    refused = list(check_layers.upward(imports, ({"floor"}, {"roof"})))
+
+    assert len(refused) == 2
+    assert "wall is in no layer" in refused[0]
+    assert "roof is in a layer" in refused[1]
 
 
 def test_a_crate_without_a_row_in_the_table_is_refused(workspace):

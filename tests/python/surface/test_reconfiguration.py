@@ -7,7 +7,7 @@ pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 _COUNTED = """
 import logging
 import logspool
-from logspool.adoption import _adopt
+from logspool.adoption import _adopt, _formatters
 
 asked = {"describe": 0, "describe_formatter": 0}
 
@@ -17,8 +17,8 @@ def counted(name, function):
         return function(*arguments)
     return counting
 
-for name in asked:
-    setattr(_adopt, name, counted(name, getattr(_adopt, name)))
+for home, name in ((_adopt, "describe"), (_formatters, "describe_formatter")):
+    setattr(home, name, counted(name, getattr(home, name)))
 
 logspool.install()
 log = logging.getLogger("app")

@@ -17,7 +17,7 @@ from logspool._stock_classes import changed_method, first_in, replaced
 from logspool.adoption.known._checks import is_function_of
 
 if TYPE_CHECKING:
-    from logspool.adoption._adopt import Format
+    from logspool.adoption._descriptions import Format
 
 #: The class by its module and name -> the module of this folder that describes it.
 FORMATTERS = {
@@ -74,7 +74,7 @@ def describe(formatter: Any) -> Format | None:
     types: list[tuple[type, int]] = [(cls, _native.class_state(cls))]
     watched: list[tuple[Any, int, int, int]] = []
     form = _changed(cls, formatter, describer.CALLED) or describer.describe(formatter, types, watched)
-    from logspool.adoption._adopt import Format
+    from logspool.adoption._descriptions import Format
 
     return Format(form, tuple(types), parts, tuple(watched))
 

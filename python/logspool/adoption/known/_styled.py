@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from logspool.adoption import _adopt
+from logspool.adoption import _descriptions, _formatters
 from logspool.adoption.known._checks import is_text
 
 #: From, to, text before the number, text after the number (None: without number).
@@ -39,15 +39,15 @@ class Styled(NamedTuple):
     marks_records: bool = False
 
 
-def described(formatter: Any, styled: Styled) -> _adopt.Formatting | str:
+def described(formatter: Any, styled: Styled) -> _descriptions.Formatting | str:
     """Describe a formatter with the template, the time and the zone of a plain `logging.Formatter`."""
-    zone = _adopt._zone(formatter)
+    zone = _formatters.zone(formatter)
     if isinstance(zone, str):
         return zone
     datefmt, time_format, msec_format = formatter.datefmt, formatter.default_time_format, formatter.default_msec_format
     if not all(text is None or is_text(text) for text in (datefmt, msec_format)) or not is_text(time_format):
         return "its formats of time are no plain text"
-    plain = _adopt._describe_style(formatter, (datefmt, time_format, msec_format, zone), {})
+    plain = _formatters.describe_style(formatter, (datefmt, time_format, msec_format, zone), {})
     return plain if isinstance(plain, str) else plain._replace(known=styled)
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from logspool.adoption import _adopt
+from logspool.adoption import _descriptions
 from logspool.adoption.known._checks import is_function_of, is_text, unknown_release, watch
 from logspool.adoption.known._styled import FIRST, LAST, Derived, Styled, described, texts_of_levels
 
@@ -16,7 +16,7 @@ CALLED = ("_escape_code_map", "_colorize", "_blank_escape_codes", "_append_reset
 
 def describe(
     formatter: Any, types: list[tuple[type, int]], watched: list[tuple[Any, int, int, int]]
-) -> _adopt.Formatting | str:
+) -> _descriptions.Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
     module, codes_module = sys.modules["colorlog.formatter"], sys.modules["colorlog.escape_codes"]
     reason = unknown_release("colorlog", "colorlog", (6, 7), (6, 12))

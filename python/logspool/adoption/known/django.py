@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from logspool.adoption import _adopt
+from logspool.adoption import _descriptions
 from logspool.adoption.known._checks import unknown_release, watch_attributes
 from logspool.adoption.known._styled import FIRST, LAST, Derived, Range, Styled, described
 
@@ -25,7 +25,7 @@ _STATUSES = (
 
 def describe(
     formatter: Any, types: list[tuple[type, int]], watched: list[tuple[Any, int, int, int]]
-) -> _adopt.Formatting | str:
+) -> _descriptions.Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
     reason = unknown_release("django", "Django", (4, 2), (6, 1))
     if reason is not None:

@@ -10,7 +10,8 @@ import logging
 import sys
 from typing import Any
 
-from logspool.adoption import _adopt
+from logspool.adoption import _formatters
+from logspool.adoption._descriptions import Formatting
 from logspool.adoption.known._checks import is_function_of, is_text, unknown_release, watch
 from logspool.adoption.known._objects import Object, constant, encoder, plain_dumps
 from logspool.adoption.known._styled import FIRST, LAST, Derived, texts_of_levels
@@ -44,12 +45,12 @@ Assignment = tuple[str, str, Any]
 
 def describe(
     formatter: Any, types: list[tuple[type, int]], watched: list[tuple[Any, int, int, int]]
-) -> _adopt.Formatting | str:
+) -> Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
     reason = unknown_release("ecs_logging", "ecs-logging", (2, 2), (2, 3)) or _changed_module(formatter)
     if reason is not None:
         return reason
-    zone = _adopt._zone(formatter)
+    zone = _formatters.zone(formatter)
     if isinstance(zone, str):
         return zone
     ascii = getattr(formatter, "ensure_ascii", True)
@@ -59,7 +60,7 @@ def describe(
     if not logging.logProcesses:
         return "logging.logProcesses is off"
     fields = [name for name in _FIELDS if not formatter._is_field_excluded(name)]
-    reason = _adopt._shown(" ".join(_FIELDS.values()))
+    reason = _formatters.unfilled(" ".join(_FIELDS.values()))
     if reason is not None:
         return reason
     members: dict[str, Any] = {}
@@ -105,7 +106,7 @@ def describe(
         compact=True,
         own_exceptions=True,
     )
-    return _adopt.Formatting("object", "", None, "%Y-%m-%dT%H:%M:%S", "%s.%03dZ", zone, [], False, None, described)
+    return Formatting("object", "", None, "%Y-%m-%dT%H:%M:%S", "%s.%03dZ", zone, [], False, None, described)
 
 
 def _changed_module(formatter: Any) -> str | None:

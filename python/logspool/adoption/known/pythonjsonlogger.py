@@ -12,7 +12,7 @@ from typing import Any
 
 from logspool import _native
 from logspool._stock_classes import changed_method
-from logspool.adoption import _adopt
+from logspool.adoption import _descriptions, _formatters
 from logspool.adoption.known._checks import is_function_of, is_text, unknown_release, watch
 from logspool.adoption.known._objects import NEVER_SENT, Object, constant, encoder, plain_dumps, record_attributes
 
@@ -35,12 +35,12 @@ Assignment = tuple[str, str, str]
 
 def describe(
     formatter: Any, types: list[tuple[type, int]], watched: list[tuple[Any, int, int, int]]
-) -> _adopt.Formatting | str:
+) -> _descriptions.Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
     reason = unknown_release("pythonjsonlogger", "python-json-logger", FIRST, LAST) or _changed_module(formatter)
     if reason is not None:
         return reason
-    zone = _adopt._zone(formatter)
+    zone = _formatters.zone(formatter)
     if isinstance(zone, str):
         return zone
     if formatter.json_indent is not None or not plain_dumps(formatter.json_serializer):
@@ -58,7 +58,7 @@ def describe(
     renamed = dict(renamed)
     if not all(is_text(key) and is_text(value) for key, value in renamed.items()):
         return "its rename_fields are no plain text"
-    reason = _unsent(formatter, fields) or _adopt._shown(" ".join([*fields, *_shown_unnamed(formatter)]))
+    reason = _unsent(formatter, fields) or _formatters.unfilled(" ".join([*fields, *_shown_unnamed(formatter)]))
     if reason is not None:
         return reason
     assignments = _assignments(formatter, fields, encode, types, watched)
@@ -89,7 +89,7 @@ def describe(
     datefmt, time_format, msec_format = formatter.datefmt, formatter.default_time_format, formatter.default_msec_format
     if not all(text is None or is_text(text) for text in (datefmt, msec_format)) or not is_text(time_format):
         return "its formats of time are no plain text"
-    return _adopt.Formatting("object", "", datefmt, time_format, msec_format, zone, [], False, None, described)
+    return _descriptions.Formatting("object", "", datefmt, time_format, msec_format, zone, [], False, None, described)
 
 
 def _changed_module(formatter: Any) -> str | None:

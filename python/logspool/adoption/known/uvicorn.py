@@ -11,7 +11,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from logspool.adoption import _adopt
+from logspool.adoption import _descriptions
 from logspool.adoption.known._checks import is_function_of, unknown_release, watch
 from logspool.adoption.known._styled import FIRST, LAST, Derived, Range, Styled, described, texts_of_levels
 
@@ -23,7 +23,7 @@ _ARGUMENTS = ["client_addr", "method", "full_path", "http_version", "status_code
 
 def describe(
     formatter: Any, types: list[tuple[type, int]], watched: list[tuple[Any, int, int, int]]
-) -> _adopt.Formatting | str:
+) -> _descriptions.Formatting | str:
     """Describe a formatter, or return why only Python can run it."""
     reason = unknown_release("uvicorn", "uvicorn", (0, 20), (0, 54)) or _changed_module()
     if reason is not None:

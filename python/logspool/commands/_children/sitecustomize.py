@@ -28,6 +28,12 @@ def _install():
         finally:
             sys.path.remove(home)
     _install.install_by_environment()
+    if os.environ.get("LOGSPOOL_REPORT") == str(os.getpid()):
+        import atexit
+
+        from logspool.commands import _doctor
+
+        atexit.register(_doctor.report)
 
 
 def _forget():
