@@ -43,7 +43,7 @@ PACKAGE = ROOT / "python" / "logspool"
 
 # The rooms of the Python package, lowest layer first. A room imports only rooms of lower layers.
 PACKAGE_LAYERS = (
-    {"_imports", "_in_force", "_interpreter", "_locks", "_options", "_stock_classes"},
+    {"_imports", "base"},
     {"pool", "thread"},
     {"adoption"},
     {"process"},

@@ -1,4 +1,4 @@
-"""Refuse locks of the package that do not come from `logspool._locks`.
+"""Refuse locks of the package that do not come from `logspool.base._locks`.
 
 A plain lock stays taken in a forked child, makes a signal handler wait for the code that it interrupted, and hangs the
 end of the interpreter when a daemon thread has it. `_locks.guard()` makes a lock without these faults.
@@ -11,7 +11,7 @@ from environment import ROOT
 
 PACKAGE = ROOT / "python" / "logspool"
 #: Files that make locks. `_imports.py` is imported before `_locks.py`, and renews its lock in a forked child.
-MAKERS = [PACKAGE / "_locks.py", PACKAGE / "_imports.py"]
+MAKERS = [PACKAGE / "base" / "_locks.py", PACKAGE / "_imports.py"]
 
 _MODULES = {"threading", "_thread"}
 _LOCKS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock"}

@@ -172,7 +172,7 @@ def main(arguments: Sequence[str]) -> int:
                 " neither beside this Python nor on the PATH (fix: cargo install --path crates/logspool-server)",
             )
         os.execv(program, [program, command, *rest])
-    from logspool._options import meant
+    from logspool.base._options import meant
 
     known = meant(command, [*_HELP, *_SERVICE])
     return _messages.usage("", f"no command is named {command!r}; {known} (fix: --help)")

@@ -210,8 +210,8 @@ def _carry() -> None:
         return
     import logging
 
-    from logspool import _stock_classes
     from logspool.adoption import _carrying
+    from logspool.base import _stock_classes
 
     _carrying.carry_fields()
     _carrying = (_stock_classes.replaced, (logging.Logger, "makeRecord"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 
-from logspool import _locks, _native
+from logspool import _native
+from logspool.base import _locks
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -22,9 +22,10 @@ from typing import Any
 
 from gunicorn import config, glogging
 
-from logspool import _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _logging_globals
 from logspool.adoption.known import _checks
+from logspool.base import _stock_classes
 from logspool.process import _install
 from logspool.watch import _stats
 

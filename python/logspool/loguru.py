@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import loguru
 from loguru import _datetime, _handler, _logger, _simple_sinks
 
-from logspool.handlers._loguru_formats import LineFormat, line_format
 from logspool.handlers import _line_output
+from logspool.handlers._loguru_formats import LineFormat, line_format
 
 __all__ = ["Sink", "sink"]
 

@@ -233,7 +233,7 @@ def preset(name: str, **options: Any) -> dict[str, Any]:
         ValueError: no preset has the name.
         TypeError: there is no such option.
     """
-    from logspool import _options
+    from logspool.base import _options
 
     if name not in PRESETS:
         raise ValueError(f"no preset is named {name!r}; {_options.meant(str(name), PRESETS)}")

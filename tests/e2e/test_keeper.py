@@ -332,7 +332,7 @@ def test_a_name_of_the_core_is_known_here():
     source = Path(__file__).parents[2] / "crates" / "logspool-sys" / "src" / "folder.rs"
 
     assert "/dev/shm/logspool-{}" in source.read_text()
-    from logspool import _options
+    from logspool.base import _options
 
     assert _options.default_queue_dir() == f"/dev/shm/logspool-{os.getuid()}"
 

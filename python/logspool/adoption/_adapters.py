@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from logspool import _stock_classes
+from logspool.base import _stock_classes
 
 #: Methods of an adapter that a logging call runs.
 _CALLED = ("process", "log", "isEnabledFor", "__getattribute__", "__getattr__")

@@ -17,10 +17,11 @@ import sys
 import types
 from typing import Any
 
-from logspool import _locks, _native
-from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
+from logspool import _native
 from logspool.adoption import _formats, _logging_globals, _own_classes, _queueing, _rotation, _streams
 from logspool.adoption._descriptions import Adoption, Format, Refusal
+from logspool.base import _locks
+from logspool.base._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
 
 
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:

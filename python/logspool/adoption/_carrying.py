@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 
-from logspool import _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _bound_fields, _planning
+from logspool.base import _stock_classes
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -8,10 +8,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from logspool import _imports, _in_force, _native
+from logspool import _imports, _native
 from logspool.adoption import _formatters, _own_texts
 from logspool.adoption import known as known_formatters
 from logspool.adoption._descriptions import Format, Formatting
+from logspool.base import _in_force
 
 
 def describe_format_of(formatter: Any, handler: Any) -> Format:

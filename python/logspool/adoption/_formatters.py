@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from logspool import _native
-from logspool._stock_classes import changed_method, first_in, kept_answer
 from logspool.adoption import _logging_globals, _own_classes, _own_texts
 from logspool.adoption._descriptions import Formatting
+from logspool.base._stock_classes import changed_method, first_in, kept_answer
 
 _FORMATTER_CALLED = (
     "format",

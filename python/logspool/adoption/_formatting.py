@@ -9,8 +9,9 @@ import logging
 import time
 from typing import Any
 
-from logspool import _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _logging_globals
+from logspool.base import _stock_classes
 
 #: The name of each function in native code, with its class and its name there.
 _FUNCTIONS: dict[str, tuple[type, str]] = {

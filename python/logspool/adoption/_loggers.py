@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from logspool._stock_classes import changed_method, defined_on_class, is_stock, kept_answer
 from logspool.adoption import known as known_formatters
+from logspool.base._stock_classes import changed_method, defined_on_class, is_stock, kept_answer
 
 #: Methods that the stock path of a logging call runs on the logger before it has a record. `isEnabledFor` must be
 #: first: native code learns from the method whether it may check the level itself.

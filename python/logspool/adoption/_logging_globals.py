@@ -14,8 +14,9 @@ import time
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
-from logspool import _interpreter, _native
-from logspool._stock_classes import changed_method, stock_function
+from logspool import _native
+from logspool.base import _interpreter
+from logspool.base._stock_classes import changed_method, stock_function
 
 
 class LoggingGlobals(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from logspool._stock_classes import changed_method
+from logspool.base._stock_classes import changed_method
 
 #: `formatTime` is called for each record whose format shows `asctime`, `formatMessage` for each record, the others for
 #: records with an exception or a stack.

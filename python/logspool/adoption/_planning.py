@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logspool import _locks
+from logspool.base import _locks
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
 #: new lock.

@@ -14,8 +14,9 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
-from logspool import _locks, _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _formatters, _logging_globals
+from logspool.base import _locks, _stock_classes
 
 #: Methods that would change how `copy.copy` copies a record.
 _COPYING = (

@@ -17,8 +17,9 @@ import time
 from datetime import time as time_of_day
 from typing import Any
 
-from logspool import _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _logging_globals, _own_classes
+from logspool.base import _stock_classes
 
 #: Methods that stock code calls on such handlers in addition to the methods of `FileHandler`.
 CALLED = (

@@ -17,7 +17,8 @@ import sys
 import traceback
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 
-from logspool import _interpreter, _native
+from logspool import _native
+from logspool.base import _interpreter
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _options
+from logspool.base import _options
 from logspool.commands import _messages
 from logspool.process import _configuration, _install_options
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 
-from logspool import _interpreter, _native, _options
+from logspool import _native
 from logspool.adoption import _own_classes
+from logspool.base import _interpreter, _options
 from logspool.commands import _messages
 from logspool.process import _configuration, _keeper
 from logspool.watch import _advice, _stats

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from logspool import _options, presets
+from logspool import presets
+from logspool.base import _options
 from logspool.commands import _messages
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.

@@ -99,7 +99,7 @@ def _not_run(error: OSError) -> str:
 
 def _install_below(environment: dict[str, str], *, reports: bool) -> int:
     """Let the program with this environment, and its children, install logspool. Returns an exit code; 0: done."""
-    from logspool import _options
+    from logspool.base import _options
     from logspool.process import _configuration
 
     try:

@@ -11,7 +11,8 @@ import re
 import sys
 from typing import Any
 
-from logspool import _native, _options
+from logspool import _native
+from logspool.base import _options
 from logspool.handlers import _destinations, _forward, _handlers, _service, _sinks
 from logspool.process import _configuration
 

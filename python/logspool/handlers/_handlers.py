@@ -7,8 +7,9 @@ import os
 import sys
 from typing import Any
 
-from logspool import _native, _stock_classes
+from logspool import _native
 from logspool.adoption import _own_classes
+from logspool.base import _stock_classes
 from logspool.handlers import _pretty, _service, _sinks
 from logspool.process import _install
 

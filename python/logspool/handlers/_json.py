@@ -12,9 +12,9 @@ from datetime import datetime, timezone
 from typing import Any
 
 from logspool import _native
-from logspool._options import known_only, misspelt
 from logspool.adoption import _own_classes
 from logspool.adoption._texts import record_names
+from logspool.base._options import known_only, misspelt
 
 #: The default members of a line: output key -> attribute of the record.
 DEFAULT_FIELDS = {

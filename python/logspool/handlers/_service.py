@@ -11,8 +11,9 @@ import logging
 import os
 from typing import Any
 
-from logspool import _native, _options, _stock_classes
+from logspool import _native
 from logspool.adoption import _adopt, _bound_fields, _descriptions, _formatters
+from logspool.base import _options, _stock_classes
 
 #: Methods of a handler that take part in making the line or entry of a record.
 CALLED = (

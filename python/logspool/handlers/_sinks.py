@@ -10,8 +10,9 @@ import logging
 import os
 from typing import Any
 
-from logspool import _native, _options
+from logspool import _native
 from logspool.adoption import _descriptions, _formats, _logging_globals
+from logspool.base import _options
 from logspool.handlers import _service
 from logspool.process import _install_options
 

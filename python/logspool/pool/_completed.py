@@ -8,7 +8,7 @@ from concurrent.futures import Future, TimeoutError
 from typing import TypeVar
 
 from logspool._native import Completions
-from logspool._options import seconds
+from logspool.base._options import seconds
 
 _T = TypeVar("_T")
 

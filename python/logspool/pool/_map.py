@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, TimeoutError
 from typing import TYPE_CHECKING, Any
 
-from logspool import _options
+from logspool.base import _options
 
 if TYPE_CHECKING:
     from typing import Protocol

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from logspool import _locks, _options
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
-from logspool._options import known_only
+from logspool.base import _locks, _options
+from logspool.base._options import known_only
 from logspool.pool import _exit, _map
 from logspool.pool._stats import PoolStats, stats_of
 

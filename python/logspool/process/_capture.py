@@ -16,7 +16,8 @@ import os
 import sys
 import threading
 
-from logspool import _locks, _native, _options
+from logspool import _native
+from logspool.base import _locks, _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-from logspool import _options
+from logspool.base import _options
 from logspool.process import _found_file, _install_options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 
-from logspool import _imports, _locks, _native
+from logspool import _imports, _native
+from logspool.base import _locks
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-from logspool import _in_force, _interpreter, _native, _options, _stock_classes
+from logspool import _native
 from logspool.adoption import (
     _adapters,
     _adopt,
@@ -29,6 +29,7 @@ from logspool.adoption import (
     _traceback,
     known,
 )
+from logspool.base import _in_force, _interpreter, _options, _stock_classes
 from logspool.process import _configuration, _endings, _install_options, _keeper
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.

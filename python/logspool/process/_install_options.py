@@ -9,7 +9,8 @@ import functools
 import logging
 import os
 
-from logspool import _native, _options
+from logspool import _native
+from logspool.base import _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
-from logspool._stock_classes import changed_method, kept_answer
+from logspool.base._stock_classes import changed_method, kept_answer
 
 #: Maximum number of records in one write. Chosen: formatting them takes about a millisecond. During this time the
 #: handler's lock is held, and a fork waits.

@@ -15,7 +15,8 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from logspool import _in_force, _native
+from logspool import _native
+from logspool.base import _in_force
 from logspool.thread import _handler_options
 from logspool.thread._batch import report
 from logspool.thread._record import is_plain

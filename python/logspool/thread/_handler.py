@@ -18,8 +18,8 @@ from logging import LogRecord
 from types import MappingProxyType
 
 from logspool._native import set_thread_handler
-from logspool._options import known_only
-from logspool._options import timeout as checked_timeout
+from logspool.base._options import known_only
+from logspool.base._options import timeout as checked_timeout
 from logspool.thread import _handler_options as options
 from logspool.thread._batch import report
 from logspool.thread._queue import RecordQueue

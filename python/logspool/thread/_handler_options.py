@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from logspool._options import meant
+from logspool.base._options import meant
 
 #: Default for the maximum number of records in the queue. Chosen: the same as in backgroundlog. 1000 ordinary records
 #: take about 1.5 MB.

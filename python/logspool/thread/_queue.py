@@ -13,7 +13,8 @@ from collections.abc import Callable
 from threading import Thread
 from time import monotonic
 
-from logspool import _locks, _native
+from logspool import _native
+from logspool.base import _locks
 
 #: A value of `wake_at` that is larger than any depth, so that no record wakes the thread.
 NEVER = 1 << 62

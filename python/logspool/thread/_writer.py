@@ -25,8 +25,8 @@ from threading import Thread, current_thread, get_ident
 from time import monotonic
 from typing import Any
 
-from logspool import _locks
 from logspool._native import is_adopted
+from logspool.base import _locks
 from logspool.thread import _hooks as hooks
 from logspool.thread._batch import BATCH_RECORDS, is_plain_stream, is_stock_stream, report, write_each, write_joined
 from logspool.thread._pace import BatchSize, Turn

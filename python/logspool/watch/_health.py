@@ -6,7 +6,8 @@ import os
 import time
 from dataclasses import dataclass, field
 
-from logspool import _locks, _native
+from logspool import _native
+from logspool.base import _locks
 from logspool.watch import _stats
 
 #: Seconds for which lost records are reported after they were noticed. Chosen: a monitor that asks every half minute

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-from logspool import _locks, _native
+from logspool import _native
+from logspool.base import _locks
 from logspool.watch import _health, _stats
 
 # Importing `typing` takes 5 ms. Type checkers recognise a variable of this name without it.

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from logspool import _in_force, _interpreter, _native
+from logspool import _native
+from logspool.base import _in_force, _interpreter
 from logspool.watch import _advice
 
 

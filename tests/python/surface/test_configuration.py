@@ -139,7 +139,7 @@ def test_a_project_without_the_table_sets_nothing(in_force, tmp_path, text):
 
 def test_handlers_without_install_have_the_options_too(run, tmp_path):
     (tmp_path / "alone.py").write_text(
-        "import logspool\nfrom logspool import _in_force\nlogspool.StreamHandler()\n"
+        "import logspool\nfrom logspool.base import _in_force\nlogspool.StreamHandler()\n"
         "print(_in_force.alone['flush_records'])\n"
     )
 

@@ -93,7 +93,8 @@ print(number, signals)
 LOCKS = """\
 import json, os, threading
 import logspool
-from logspool import _locks, _once, pool
+from logspool import _once, pool
+from logspool.base import _locks
 from logspool.process import _capture
 from logspool.watch import _health, _monitor
 

@@ -2,9 +2,15 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+
+import check_layers
+import python_sources
 
 pytestmark = pytest.mark.real
 
@@ -87,6 +93,22 @@ def test_the_table_of_crates_has_every_crate_below_those_that_it_uses():
             said = {word for word in re.findall(r"[\w-]+", may_use) if f"logspool-{word}" in crates or word in crates}
             used = {each.removeprefix("logspool-") for each in crates[name]}
             assert used == {word.removeprefix("logspool-") for word in said}, name
+
+
+def test_the_table_of_rooms_says_what_each_room_of_the_package_uses():
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    section = text.partition("## Rooms of the Python package")[2].partition("\n## ")[0]
+    said = dict(re.findall(r"^\| `(\w+)/` \| .+ \| ([^|]+) \|$", section, flags=re.MULTILINE))
+    package = ROOT / "python" / "logspool"
+    used = {path.parent.name: set() for path in package.glob("*/__init__.py")}
+    for room, taken in check_layers.between_rooms(python_sources.imports_within(package), python_sources.room).items():
+        if room in used:
+            used[room] = set(taken) & set(used)
+
+    assert sorted(said) == sorted(used)
+    for place, (room, may_use) in enumerate(said.items()):
+        assert used[room] == {word for word in re.findall(r"\w+", may_use) if word in used}
+        assert used[room] <= set(list(said)[:place]), f"{room} uses a room below it"
 
 
 def test_the_map_of_the_project_has_every_crate_and_every_folder_of_tests():

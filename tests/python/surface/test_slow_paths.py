@@ -90,7 +90,7 @@ def test_doctor_names_the_slow_paths(run_program):
 NEWER = """\
 from suite import side
 if side.INSTALLED:
-    from logspool import _interpreter
+    from logspool.base import _interpreter
     _interpreter.NEWEST_KNOWN = (3, 9)
 """
 NEWER_TEXT = "Python {}.{} is newer than this release knows: calls are slower".format(*sys.version_info[:2])

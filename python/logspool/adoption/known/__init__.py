@@ -13,8 +13,8 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from logspool import _imports, _native
-from logspool._stock_classes import changed_method, first_in, replaced
 from logspool.adoption.known._checks import is_function_of
+from logspool.base._stock_classes import changed_method, first_in, replaced
 
 if TYPE_CHECKING:
     from logspool.adoption._descriptions import Format

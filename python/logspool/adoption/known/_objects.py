@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from logspool._stock_classes import changed_method
 from logspool.adoption.known._checks import is_function_of, is_text, watch
+from logspool.base._stock_classes import changed_method
 
 
 class Object(NamedTuple):

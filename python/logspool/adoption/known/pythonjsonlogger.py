@@ -11,10 +11,10 @@ import sys
 from typing import Any
 
 from logspool import _native
-from logspool._stock_classes import changed_method
 from logspool.adoption import _descriptions, _formatters
 from logspool.adoption.known._checks import is_function_of, is_text, unknown_release, watch
 from logspool.adoption.known._objects import NEVER_SENT, Object, constant, encoder, plain_dumps, record_attributes
+from logspool.base._stock_classes import changed_method
 
 #: The first and the last known release.
 FIRST, LAST = (2,), (4, 2)

@@ -9,7 +9,7 @@ from inspect import isgeneratorfunction
 from types import GeneratorType
 from typing import Any
 
-from logspool import _locks
+from logspool.base import _locks
 from logspool.pool._pool import BrokenPool
 from logspool.pool._pool import Pool as Workers
 from logspool.pool.compat._outcomes import Outcomes

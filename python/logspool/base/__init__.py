@@ -1,0 +1,1 @@
+"""What every room uses: locks, checks of options and classes, facts about the interpreter, the options in force."""
