@@ -346,3 +346,17 @@ pub fn connect(py: Python<'_>) -> PyResult<(Bound<'_, PyAny>, c_int)> {
     OFFSET.store(offset, Ordering::Relaxed);
     Ok((base, c_int::try_from(offset + size_of::<FutureFields>())?))
 }
+
+/// Ends the future of a job that will not run: with `exception`, or as cancelled if there is none.
+pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) {
+    let Some(exception) = exception else {
+        if cancel(future) {
+            // Starting a cancelled future notifies its waiters. No worker will do this, because the job never runs.
+            start(future);
+        }
+        return;
+    };
+    if start(future) {
+        fail_with(future, Owned::of(exception));
+    }
+}

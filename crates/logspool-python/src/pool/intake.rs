@@ -14,8 +14,10 @@ use pyo3::types::PyTuple;
 
 use super::core::PoolCore;
 use super::future::FutureHandle;
-use super::job::{Job, JobTarget, RunBy};
+use super::job::{Job, JobTarget};
 use super::job_options::{self, JobOptions};
+use super::run_by::RunBy;
+use super::running;
 use super::schedule::Schedule;
 use super::shared::{Overflow, Shared};
 use super::view::View;
@@ -230,7 +232,7 @@ fn refused(origin: &JobOrigin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: 
 /// signal handler that ran while the job waited for room in its `Results`.
 fn run_here(py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
     let mut raised = None;
-    if !job.run(py, shared, &mut RunBy::Caller(&mut raised)) {
+    if !running::run(job, py, shared, &mut RunBy::Caller(&mut raised)) {
         shared.failed.fetch_add(1, Ordering::Relaxed);
     }
     raised.map_or(Ok(()), Err)
@@ -329,10 +331,13 @@ pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> P
     if shared.jobs.is_closed() {
         return Err(origin.refusal());
     }
-    let made = Bound::new(py, Schedule::new(origin.pool.to_owned().into_any().unbind(), interval_ns, after_end))?;
+    let made = Bound::new(
+        py,
+        Schedule::new(origin.pool.to_owned().into_any().unbind(), timers::cancel, interval_ns, after_end),
+    )?;
     let target = origin.target(None, Some(made.clone().unbind()))?;
     let job = Job::new(function, values, shared.context(py)?, target, 0);
-    made.get().wait(py, shared, job)?;
+    timers::repeat(py, made.get(), shared, job)?;
     Ok(Owned::of(made.as_any()))
 }
 

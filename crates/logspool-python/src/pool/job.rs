@@ -4,14 +4,12 @@ use std::mem::ManuallyDrop;
 use std::ptr;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyException;
 use pyo3::ffi::{self, PyObject};
 use pyo3::prelude::*;
 
 use super::event_loop::{self, JobEnd};
-use super::extra::{self, Extra};
-use super::future::{self, FutureHandle, FutureRef};
-use super::shared::Shared;
+use super::extra::Extra;
+use super::future::{self, FutureHandle};
 use crate::interpreter::leaving;
 use crate::interpreter::object::{self, Call, Object, Owned};
 
@@ -19,7 +17,7 @@ use crate::interpreter::object::{self, Call, Object, Owned};
 const INLINE_VALUES: usize = 3;
 
 /// The positional values, followed by the keyword values. Owns a reference to each value.
-enum JobArguments {
+pub(super) enum JobArguments {
     Few(u8, [*mut PyObject; INLINE_VALUES]),
     Many(Box<[*mut PyObject]>),
 }
@@ -62,54 +60,15 @@ pub enum JobTarget {
     Extra(Arc<Extra>),
 }
 
-/// The thread that runs a job.
-pub enum RunBy<'a> {
-    /// A worker of the pool.
-    Worker,
-    /// The thread that submitted the job. It raises the error that is stored here, such as `KeyboardInterrupt`.
-    Caller(&'a mut Option<PyErr>),
-}
-
-impl RunBy<'_> {
-    /// If a caller runs the job and the error is no `Exception`, stores the error for the caller to raise. Otherwise
-    /// returns the error.
-    pub fn keep(&mut self, py: Python<'_>, error: PyErr) -> Result<(), PyErr> {
-        match self {
-            Self::Caller(raised) if !error.is_instance_of::<PyException>(py) => {
-                **raised = Some(error);
-                Ok(())
-            }
-            _ => Err(error),
-        }
-    }
-
-    /// Reports the current error of `function`, for which there is no other receiver.
-    pub fn report_unraisable(&mut self, function: Object<'_, '_>) {
-        let py = function.py();
-        if let Err(error) = self.keep(py, PyErr::fetch(py)) {
-            error.write_unraisable(py, Some(&function));
-        }
-    }
-
-    /// Reports the exception of a signal handler that ran during a wait. If a caller runs the job, the caller raises
-    /// the exception, whatever its class is.
-    pub fn interrupted(&mut self, py: Python<'_>, error: PyErr) {
-        match self {
-            Self::Caller(raised) => **raised = Some(error),
-            Self::Worker => error.write_unraisable(py, None),
-        }
-    }
-}
-
 /// A function with its arguments, for a worker to run. Only threads attached to the interpreter make and drop jobs.
 pub struct Job {
-    function: Owned,
-    values: JobArguments,
+    pub(super) function: Owned,
+    pub(super) values: JobArguments,
     /// Tuple of the names of the keyword values, which are last in the arguments; `None` without keyword values.
-    keywords: Option<Owned>,
+    pub(super) keywords: Option<Owned>,
     /// The `contextvars` context to run in; `None` for the context of the worker.
-    context: Option<Owned>,
-    target: JobTarget,
+    pub(super) context: Option<Owned>,
+    pub(super) target: JobTarget,
     /// When the job was accepted, in ticks of the clock.
     pub since: u64,
 }
@@ -157,64 +116,6 @@ impl Job {
     /// True if a schedule repeats the job.
     pub fn is_scheduled(&self) -> bool {
         matches!(&self.target, JobTarget::Extra(extra) if extra.schedule.is_some())
-    }
-
-    /// Runs the job and reports its end to the target. Returns false if the job failed and no future receives the
-    /// exception.
-    #[inline]
-    pub fn run(self, py: Python<'_>, shared: &Arc<Shared>, by: &mut RunBy<'_>) -> bool {
-        let wanted = match &self.target {
-            JobTarget::Nobody => true,
-            JobTarget::Future(future) => future::start(future.bind(py)),
-            JobTarget::Loop(waiting) => !event_loop::is_cancelled(py, &waiting.0),
-            JobTarget::Extra(extra) => {
-                let extra = extra.clone();
-                return extra::run(py, self, &extra, shared, by);
-            }
-        };
-        if !wanted {
-            return true;
-        }
-        let mut result = None;
-        self.in_context(py, |job| {
-            result = job.call(py);
-            if let (JobTarget::Nobody, Some(generator)) = (&job.target, &result)
-                && extra::is_generator(generator.bind(py))
-            {
-                result = run_through(generator.bind(py));
-            }
-        });
-        let Self { function, values, keywords, context, target, since: _ } = self;
-        // The arguments are dropped before the end is reported: a thread that waits for the end may expect that they
-        // are freed.
-        drop((values, keywords, context));
-        match (target, result) {
-            (JobTarget::Nobody | JobTarget::Extra(_), Some(_)) => true,
-            (JobTarget::Nobody | JobTarget::Extra(_), None) => {
-                by.report_unraisable(function.bind(py));
-                false
-            }
-            (JobTarget::Future(future), Some(result)) => {
-                drop(function);
-                future::finish_with(future.bind(py), result.into_other_thread(py));
-                true
-            }
-            (JobTarget::Future(future), None) => {
-                let exception = take_exception(py);
-                drop(function);
-                future::fail_with(future.bind(py), exception);
-                true
-            }
-            (JobTarget::Loop(waiting), result) => {
-                let how = result.map_or_else(
-                    || JobEnd::Exception(take_exception(py)),
-                    |result| JobEnd::Result(result.into_other_thread(py)),
-                );
-                let (future, event_loop) = *waiting;
-                event_loop::deliver(py, &event_loop, future, how);
-                true
-            }
-        }
     }
 
     /// Calls `run` in the job's context. If the context cannot be entered, sets an error instead.
@@ -288,7 +189,7 @@ impl Job {
     fn give_up(self, py: Python<'_>, exception: Option<&Bound<'_, PyAny>>) {
         match self.target {
             JobTarget::Nobody => {}
-            JobTarget::Future(future) => give_up(future.bind(py), exception),
+            JobTarget::Future(future) => future::give_up(future.bind(py), exception),
             JobTarget::Loop(waiting) => {
                 let (future, event_loop) = *waiting;
                 let how = exception.map_or(JobEnd::Cancelled, |value| JobEnd::Exception(Owned::of(value)));
@@ -297,31 +198,4 @@ impl Job {
             JobTarget::Extra(extra) => extra.end_without_run(py, exception),
         }
     }
-}
-
-/// Ends the future of a job that will not run: with `exception`, or as cancelled if there is none.
-pub fn give_up(future: FutureRef<'_, '_>, exception: Option<&Bound<'_, PyAny>>) {
-    let Some(exception) = exception else {
-        if future::cancel(future) {
-            // Starting a cancelled future notifies its waiters. No worker will do this, because the job never runs.
-            future::start(future);
-        }
-        return;
-    };
-    if future::start(future) {
-        future::fail_with(future, Owned::of(exception));
-    }
-}
-
-/// Consumes a generator whose values have no receiver. Returns `None` if the generator raised; the error is set then.
-#[cold]
-fn run_through(generator: Object<'_, '_>) -> Option<Owned> {
-    let py = generator.py();
-    let end = extra::stream(generator, |_| true);
-    end.inspect_err(|error| PyErr::from_value(error.bind(py).to_owned()).restore(py)).ok()
-}
-
-/// Takes the current exception, with its traceback.
-pub fn take_exception(py: Python<'_>) -> Owned {
-    Owned::of(PyErr::fetch(py).into_value(py).bind(py).as_any())
 }

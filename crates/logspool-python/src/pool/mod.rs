@@ -5,7 +5,7 @@
 //! - [`verbs`] has `Pool.submit` and similar methods. [`intake`] makes a [`job`] from their arguments and adds it to
 //!   the
 //!   queue of [`core`].
-//! - A [`worker`] runs the job and ends its [`future`], whose Python type is in [`future_type`].
+//! - A [`worker`] runs the job ([`running`]) and ends its [`future`], whose Python type is in [`future_type`].
 //! - [`view`] is the result of `Pool.options`. Its options become the job's [`extra`], for example [`results`].
 //! - [`timers`] keeps all jobs that start later. Their Python handles are [`timer_type`] and [`schedule`].
 //! - [`waiting`](crate::interpreter::waiting) waits outside the interpreter and returns to it for signals.
@@ -28,6 +28,8 @@ mod job;
 mod job_options;
 mod methods;
 mod results;
+mod run_by;
+mod running;
 mod schedule;
 mod semaphore;
 mod shared;

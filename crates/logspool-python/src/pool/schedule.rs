@@ -1,22 +1,20 @@
 //! `logspool.pool.Schedule`: the handle of a job that is repeated.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use logspool_pool::timers::{Clock, TimerKey};
+use logspool_pool::timers::TimerKey;
 use logspool_sys::clock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-
-use super::job::Job;
-use super::shared::Shared;
-use super::timers;
 
 /// The handle of a job that runs repeatedly.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
     /// Keeps the pool alive, because the pool must start a worker for the job.
     pool: Py<PyAny>,
+    /// Removes a timer before its due time, and cancels its job.
+    cancel_timer: fn(Python<'_>, TimerKey),
     interval_ns: u64,
     /// True if the interval is counted from the end of a call, false if it is counted from the call's due time.
     after_end: bool,
@@ -36,10 +34,11 @@ struct NextCall {
 
 impl Schedule {
     /// A schedule for a job of `pool`. The first call is due after one interval.
-    pub fn new(pool: Py<PyAny>, interval_ns: u64, after_end: bool) -> Self {
+    pub fn new(pool: Py<PyAny>, cancel_timer: fn(Python<'_>, TimerKey), interval_ns: u64, after_end: bool) -> Self {
         let due = clock::monotonic_ns().saturating_add(interval_ns);
         Self {
             pool,
+            cancel_timer,
             interval_ns,
             after_end,
             turn: Mutex::new(NextCall { due, key: None }),
@@ -63,29 +62,24 @@ impl Schedule {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Adds the job to the timers, where it waits until it is due.
-    ///
-    /// # Errors
-    ///
-    /// The timer thread could not be started.
-    pub fn wait(&self, py: Python<'_>, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+    /// Prepares the next call: `add` adds it to the timers, with a key that `key` makes for its due time. Does nothing
+    /// after the end, and ends the schedule if `is_accepted` refuses the call. Returns what `add` returned.
+    pub fn arm<T>(
+        &self,
+        key: impl FnOnce(u64) -> TimerKey,
+        is_accepted: impl FnOnce() -> bool,
+        add: impl FnOnce(TimerKey) -> T,
+    ) -> Option<(TimerKey, T)> {
         // The lock is held until the timer is added, so that a concurrent `cancel` finds the timer's key.
         let mut turn = self.next_call();
-        let key = timers::key(Clock::Steady, turn.due);
-        if self.is_cancelled() || shared.jobs.announce().is_err() {
+        let key = key(turn.due);
+        if self.is_cancelled() || !is_accepted() {
             drop(turn);
             self.end();
-            return Ok(());
+            return None;
         }
         turn.key = Some(key);
-        let start = timers::add(key, shared.clone(), job);
-        drop(turn);
-        if shared.jobs.is_closed() {
-            // The pool was closed after `announce`. The closing thread may have missed this timer, so it is cancelled
-            // here.
-            timers::cancel(py, key);
-        }
-        if start { timers::start(py, key) } else { Ok(()) }
+        Some((key, add(key)))
     }
 
     /// Sets the due time of the next call. Called after a call has ended.
@@ -111,10 +105,10 @@ impl Schedule {
         if self.cancelled.swap(true, Ordering::Relaxed) {
             return false;
         }
-        // The flag is set before the key is read: either `wait` sees the flag, or its key is seen here.
+        // The flag is set before the key is read: either `arm` sees the flag, or its key is seen here.
         let key = self.next_call().key.take();
         if let Some(key) = key {
-            timers::cancel(py, key);
+            (self.cancel_timer)(py, key);
         }
         true
     }

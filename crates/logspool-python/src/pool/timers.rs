@@ -4,7 +4,7 @@
 //! entering the interpreter. It enters the interpreter only if a worker must be started, or if a job has exceeded its
 //! time limit.
 
-use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::{mem, ptr};
 
@@ -13,11 +13,13 @@ use logspool_pool::jobs::QueuePosition;
 use logspool_pool::timers::{Clock, ClockReadings, TimerKey, TimerStep};
 use logspool_sys::clock;
 use logspool_sys::published::Published;
-use pyo3::exceptions::{PyOverflowError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTimeoutError, PyValueError};
 use pyo3::prelude::*;
 
 use super::extra::Extra;
 use super::job::Job;
+use super::run_by::RunBy;
+use super::schedule::Schedule;
 use super::shared::Shared;
 use crate::interpreter::leaving;
 use crate::interpreter::object::Owned;
@@ -113,6 +115,25 @@ fn start_thread(py: Python<'_>) -> PyResult<()> {
     })
 }
 
+/// Adds the next call of a schedule, where it waits until it is due.
+///
+/// # Errors
+///
+/// The timer thread could not be started.
+pub fn repeat(py: Python<'_>, schedule: &Schedule, shared: &Arc<Shared>, job: Job) -> PyResult<()> {
+    let added = schedule.arm(
+        |due| key(Clock::Steady, due),
+        || shared.jobs.announce().is_ok(),
+        |key| add(key, shared.clone(), job),
+    );
+    let Some((key, is_first)) = added else { return Ok(()) };
+    if shared.jobs.is_closed() {
+        // The pool was closed after `announce`. The closing thread may have missed this timer, so it is cancelled here.
+        cancel(py, key);
+    }
+    if is_first { start(py, key) } else { Ok(()) }
+}
+
 /// Removes a job before its due time and cancels it. Does nothing if the job was due already.
 pub fn cancel(py: Python<'_>, key: TimerKey) {
     if let Some(entry) = pool_timers().remove(key) {
@@ -158,6 +179,24 @@ pub fn limit(py: Python<'_>, shared: &Arc<Shared>, extra: &Arc<Extra>, turn: u64
         error.write_unraisable(py, None);
     }
     key
+}
+
+/// Reports that the run number `turn` exceeded its time limit, if this run is still in progress. The job itself
+/// cannot be stopped.
+fn report_timeout(py: Python<'_>, shared: &Shared, extra: &Extra, turn: u64) {
+    // Relaxed: see the exchange in `running.rs`.
+    if extra.turn.compare_exchange(turn, turn + 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        return;
+    }
+    shared.timed_out.fetch_add(1, Ordering::Relaxed);
+    let seconds = extra.limit_ns.unwrap_or(0) as f64 / 1e9;
+    let error = PyTimeoutError::new_err(format!(
+        "the job ran longer than {seconds} s; it continues, but its result is ignored"
+    ));
+    let exception = Owned::of(error.into_value(py).bind(py).as_any());
+    if !extra.fail(exception, py.None().bind_borrowed(py), &mut RunBy::Worker) {
+        shared.failed.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// Removes the time limit of a job that has ended.
@@ -207,7 +246,7 @@ pub fn run(py: Python<'_>, start_worker: &Bound<'_, PyAny>) {
                     PyErr::fetch(py).write_unraisable(py, Some(start_worker));
                 }
             }
-            WakeReason::Over(shared, extra, turn) => extra.time_is_over(py, &shared, turn),
+            WakeReason::Over(shared, extra, turn) => report_timeout(py, &shared, &extra, turn),
             WakeReason::Leave => return,
         }
     }

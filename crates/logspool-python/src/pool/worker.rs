@@ -10,9 +10,9 @@ use logspool_pool::{JobCounts, jobs};
 use logspool_sys::clock;
 use pyo3::prelude::*;
 
-use super::job::RunBy;
+use super::run_by::RunBy;
 use super::shared::{self, Shared};
-use super::{results, timers};
+use super::{results, running, timers};
 use crate::interpreter::leaving;
 use crate::interpreter::thread::name_thread;
 
@@ -108,7 +108,7 @@ impl Worker {
                         begun = clock::ticks();
                     }
                     let since = job.since;
-                    if !job.run(py, shared, &mut RunBy::Worker) {
+                    if !running::run(job, py, shared, &mut RunBy::Worker) {
                         shared.failed.fetch_add(1, Ordering::Relaxed);
                     }
                     // The clock is read once per job: the end of a job is also the beginning of the next job.
