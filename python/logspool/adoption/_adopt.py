@@ -15,13 +15,18 @@ import os
 import stat
 import sys
 import types
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _formats, _logging_globals, _own_classes, _queueing, _rotation, _streams
 from logspool.adoption._descriptions import Adoption, Format, Refusal
 from logspool.base import _locks
 from logspool.base._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def changed_handler(handler: Any, called: tuple[str, ...]) -> str | None:

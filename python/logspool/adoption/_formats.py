@@ -6,13 +6,18 @@ Pipeline stage: *capture*, its slow part (see ARCHITECTURE.md). Only the queue o
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from logspool import _imports, _native
 from logspool.adoption import _formatters, _own_texts
 from logspool.adoption import known as known_formatters
 from logspool.adoption._descriptions import Format, Formatting
 from logspool.base import _in_force
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def describe_format_of(formatter: Any, handler: Any) -> Format:

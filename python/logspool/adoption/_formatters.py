@@ -8,12 +8,17 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _logging_globals, _own_classes, _own_texts
 from logspool.adoption._descriptions import Formatting
 from logspool.base._stock_classes import changed_method, first_in, kept_answer
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 _FORMATTER_CALLED = (
     "format",

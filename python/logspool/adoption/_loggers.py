@@ -7,10 +7,15 @@ functions inside logging calls, with the planning lock held, so they take no loc
 from __future__ import annotations
 
 import logging
-from typing import Any
 
 from logspool.adoption import known as known_formatters
 from logspool.base._stock_classes import changed_method, defined_on_class, is_stock, kept_answer
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Methods that the stock path of a logging call runs on the logger before it has a record. `isEnabledFor` must be
 #: first: native code learns from the method whether it may check the level itself.
