@@ -17,7 +17,7 @@ import sys
 import types
 
 from logspool import _native
-from logspool.adoption import _formats, _logging_globals, _own_classes, _queueing, _rotation, _streams
+from logspool.adoption import _handler_formats, _logging_globals, _own_classes, _queueing, _rotation, _streams
 from logspool.adoption._descriptions import Adoption, Format, Refusal
 from logspool.base import _locks
 from logspool.base._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
@@ -247,7 +247,7 @@ def describe_format(handler: Any) -> Format:
 
 
 def _describe_format(handler: Any, known: Any) -> Format:
-    return _formats.describe_format_of(handler.formatter or _formatter_without_one(handler, known), handler)
+    return _handler_formats.describe_format_of(handler.formatter or _formatter_without_one(handler, known), handler)
 
 
 def _formatter_without_one(handler: Any, known: Any) -> Any:

@@ -7,7 +7,7 @@ A class that is no `logging.FileHandler` may have a formatter of its own, by `_f
 
 from __future__ import annotations
 
-#: logspool's own handler classes, most derived first.
+#: logspool's own handler classes.
 own_handlers: list[type] = []
 
 #: logspool's own formatter classes. Each describes its formatters by `_native_formatting(formatting, utc)`.

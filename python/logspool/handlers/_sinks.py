@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from logspool import _native
-from logspool.adoption import _descriptions, _formats, _logging_globals
+from logspool.adoption import _descriptions, _handler_formats, _logging_globals
 from logspool.base import _options
 from logspool.handlers import _service
 from logspool.process import _install_options
@@ -67,7 +67,7 @@ def describe_format(handler: Any, known: type) -> _descriptions.Format:
     if handler._takes == "entries":
         return _service.describe_format(handler, known)
     formatter = handler.formatter or logging._defaultFormatter  # type: ignore[attr-defined]
-    described = _formats.describe_format_of(formatter, handler)
+    described = _handler_formats.describe_format_of(formatter, handler)
     reason = _service.customised(handler, known, ("format", *_service.CALLED))
     if reason is None and not (type(handler.terminator) is str and _logging_globals.encodes(handler.terminator)):
         reason = "its terminator is no plain text"

@@ -60,7 +60,7 @@ pub struct FormatParts {
 }
 
 impl FormatParts {
-    /// Reads the description of a formatter that `_formats.py` made.
+    /// Reads the description of a formatter that `_handler_formats.py` made.
     ///
     /// # Errors
     ///
