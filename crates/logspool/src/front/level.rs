@@ -3,37 +3,55 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How important a record is. The numbers are those of Python's logging, so that programs of both languages agree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u16)]
-pub enum Level {
-    /// Each step.
-    Trace = 5,
-    /// For the developer.
-    Debug = 10,
-    /// What the program does.
-    Info = 20,
-    /// Something is odd; the program goes on.
-    Warn = 30,
-    /// Something has failed.
-    Error = 40,
+/// Declares [`Level`] with its names, and the macro of each level.
+macro_rules! levels {
+    ($dollar:tt $($(#[$meaning:meta])+ $level:ident = $number:literal $name:literal $call:ident!;)+) => {
+        /// How important a record is. The numbers are those of Python's logging, so that programs of both languages agree.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u16)]
+        pub enum Level {
+            $($(#[$meaning])+ $level = $number,)+
+        }
+
+        /// All levels, lowest first.
+        const ALL: &[Level] = &[$(Level::$level),+];
+
+        impl Level {
+            /// The name in capital letters.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$level => $name,)+
+                }
+            }
+        }
+
+        $(
+            #[doc = concat!("Logs at the level `", $name, "`. See [`record!`](crate::record).")]
+            #[macro_export]
+            macro_rules! $call {
+                ($dollar($dollar rest:tt)+) => {
+                    $crate::record!($crate::front::Level::$level, $dollar($dollar rest)+)
+                };
+            }
+        )+
+    };
 }
 
-/// All levels, lowest first.
-const ALL: [Level; 5] = [Level::Trace, Level::Debug, Level::Info, Level::Warn, Level::Error];
+// A level is one row: meaning, variant, number, name, macro.
+levels! { $
+    /// Each step.
+    Trace = 5 "TRACE" trace!;
+    /// For the developer.
+    Debug = 10 "DEBUG" debug!;
+    /// What the program does.
+    Info = 20 "INFO" info!;
+    /// Something is odd; the program goes on.
+    Warn = 30 "WARN" warn!;
+    /// Something has failed.
+    Error = 40 "ERROR" error!;
+}
 
 impl Level {
-    /// The name in capital letters.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trace => "TRACE",
-            Self::Debug => "DEBUG",
-            Self::Info => "INFO",
-            Self::Warn => "WARN",
-            Self::Error => "ERROR",
-        }
-    }
-
     /// The numbers and names of all levels, in the form of a format.
     pub(super) fn names() -> Vec<(u16, String)> {
         let names = ALL.iter().map(|level| (*level as u16, level.name().to_owned()));
@@ -53,7 +71,9 @@ pub struct UnknownLevel(String);
 
 impl fmt::Display for UnknownLevel {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{:?} is not a level: use trace, debug, info, warn or error", self.0)
+        let names: Vec<_> = ALL.iter().map(|level| level.name().to_lowercase()).collect();
+        let (last, others) = names.split_last().expect("the table has levels");
+        write!(formatter, "{:?} is not a level: use {} or {last}", self.0, others.join(", "))
     }
 }
 
@@ -64,7 +84,7 @@ impl FromStr for Level {
 
     fn from_str(text: &str) -> Result<Self, UnknownLevel> {
         let is_named = |level: &Level| level.name().eq_ignore_ascii_case(text);
-        ALL.into_iter().find(is_named).ok_or_else(|| UnknownLevel(text.to_owned()))
+        ALL.iter().copied().find(is_named).ok_or_else(|| UnknownLevel(text.to_owned()))
     }
 }
 

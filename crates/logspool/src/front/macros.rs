@@ -1,18 +1,7 @@
-//! The macros of logging calls.
+//! The macro of logging calls, on which those of the levels are built.
 
-/// Logs at [`Level::Trace`](crate::front::Level::Trace). See [`info!`](crate::info).
-#[macro_export]
-macro_rules! trace {
-    ($($call:tt)+) => { $crate::record!($crate::front::Level::Trace, $($call)+) };
-}
-
-/// Logs at [`Level::Debug`](crate::front::Level::Debug). See [`info!`](crate::info).
-#[macro_export]
-macro_rules! debug {
-    ($($call:tt)+) => { $crate::record!($crate::front::Level::Debug, $($call)+) };
-}
-
-/// Logs at [`Level::Info`](crate::front::Level::Info).
+/// Logs at a level that is known when the program is compiled. `level.rs` declares a macro for each level, such as
+/// `info!`.
 ///
 /// The text and its arguments follow the rules of `format!`. `target: "name",` before the text names the logger, which
 /// is otherwise the path of the module. Keys with values come before the text and end with `;`: `key = value`, `key` for
@@ -22,7 +11,7 @@ macro_rules! debug {
 /// # let (user, milliseconds) = ("ada", 0.25);
 /// logspool::info!("user {} waited {:.3} ms", user, milliseconds);
 /// logspool::info!(target: "shop", user, waited = milliseconds, "in-cart":? = Some(3); "done");
-/// logspool::info!("a value of another type: {}", logspool::front::debug(Some(1)));
+/// logspool::record!(logspool::front::Level::Info, "a value of another type: {}", logspool::front::debug(Some(1)));
 /// ```
 ///
 /// A text with an error does not compile:
@@ -30,24 +19,6 @@ macro_rules! debug {
 /// ```compile_fail
 /// logspool::info!("{} and {}", 1);
 /// ```
-#[macro_export]
-macro_rules! info {
-    ($($call:tt)+) => { $crate::record!($crate::front::Level::Info, $($call)+) };
-}
-
-/// Logs at [`Level::Warn`](crate::front::Level::Warn). See [`info!`](crate::info).
-#[macro_export]
-macro_rules! warn {
-    ($($call:tt)+) => { $crate::record!($crate::front::Level::Warn, $($call)+) };
-}
-
-/// Logs at [`Level::Error`](crate::front::Level::Error). See [`info!`](crate::info).
-#[macro_export]
-macro_rules! error {
-    ($($call:tt)+) => { $crate::record!($crate::front::Level::Error, $($call)+) };
-}
-
-/// Logs at a level that is known when the program is compiled. See [`info!`](crate::info).
 #[macro_export]
 macro_rules! record {
     ($level:expr, target: $target:literal, $($call:tt)+) => {

@@ -1,4 +1,4 @@
-//! Logging from Rust programs: the macros [`info!`](crate::info) and its siblings, and what they write to.
+//! Logging from Rust programs: [`record!`](crate::record), a macro for each level, and what they write to.
 //!
 //! ```no_run
 //! logspool::front::builder().file("app.log").level(logspool::front::Level::Info).start()?;
