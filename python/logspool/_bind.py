@@ -210,8 +210,8 @@ def _carry() -> None:
         return
     import logging
 
-    from logspool.adoption import _carrying
+    from logspool.adoption._carrying import carry_fields
     from logspool.base import _stock_classes
 
-    _carrying.carry_fields()
+    carry_fields()
     _carrying = (_stock_classes.replaced, (logging.Logger, "makeRecord"))

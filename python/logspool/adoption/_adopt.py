@@ -115,6 +115,7 @@ def _describe(handler: Any, watched: _streams.Watched) -> Adoption | Refusal | s
     if isinstance(of_class, str):
         _queueing.replace(handler)
         return of_class
+    known: Any
     known, turning, called = of_class
     if not issubclass(known, logging.StreamHandler):
         return known._described(handler, known)  # type: ignore[no-any-return]

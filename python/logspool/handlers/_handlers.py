@@ -33,7 +33,9 @@ class StreamHandler(logging.StreamHandler):  # type: ignore[type-arg]
         _install.stand_alone(StreamHandler, options, has_stock=True)
         super().__init__(stream)
 
-    _formatter_without_one = staticmethod(_pretty.formatter_for)
+    @staticmethod
+    def _formatter_without_one(stream: Any) -> Any:
+        return _pretty.formatter_for(stream)
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of a record, without its terminator."""
@@ -90,8 +92,13 @@ class SinkHandler(logging.Handler):
     #: Ends each line, if the sink receives lines.
     terminator = "\n"
 
-    _described = staticmethod(_sinks.describe)
-    _described_format = staticmethod(_sinks.describe_format)
+    @staticmethod
+    def _described(handler: Any, known: type) -> Any:
+        return _sinks.describe(handler, known)
+
+    @staticmethod
+    def _described_format(handler: Any, known: type) -> Any:
+        return _sinks.describe_format(handler, known)
 
     def __init__(self, sink: str, **options: Any) -> None:
         row, own, of_queue = _sinks.split(type(self).__name__, sink, options)

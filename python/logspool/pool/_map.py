@@ -14,7 +14,7 @@ from logspool.base import _options
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Pool(Protocol):
+    class _Pool(Protocol):
         """What a map needs of a pool."""
 
         _max_workers: int
@@ -32,7 +32,7 @@ Outcome = tuple[list[Any], "BaseException | None"]
 
 
 def run(
-    pool: Pool,
+    pool: _Pool,
     fn: Callable[..., Any],
     iterables: tuple[Iterable[Any], ...],
     timeout: float | None,
@@ -114,14 +114,14 @@ class _Results:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: _Pool,
         fn: Callable[..., Any],
         chunks: Iterator[Chunk],
         deadline: float | None,
         ahead: int | None,
         ordered: bool,
     ) -> None:
-        self._pool: Pool | None = pool
+        self._pool: _Pool | None = pool
         self._fn, self._chunks, self._deadline = fn, chunks, deadline
         self._ready: queue.SimpleQueue[Future[Outcome]] | None = None if ordered else queue.SimpleQueue()
         self._begun: dict[Future[Outcome], Chunk] = {}

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Protocol
 
-    class Writer(Protocol):
+    class _Writer(Protocol):
         """What a fork and the exit call; `_writer.Writer` is one."""
 
         def leave_for_fork(self, deadline: float) -> None: ...
@@ -41,10 +41,10 @@ FORK_PATIENCE = 0.25
 forking: deque[None] = deque()
 
 #: Every writer that may have records to drain.
-writers: set[Writer] = set()
+writers: set[_Writer] = set()
 
 #: All writers. Closed writers are included, because they handle late records: a forked child resets them, too.
-known: weakref.WeakValueDictionary[int, Writer] = weakref.WeakValueDictionary()
+known: weakref.WeakValueDictionary[int, _Writer] = weakref.WeakValueDictionary()
 
 #: When a new thread may be started again, and for how many seconds none is started after the next one that does not
 #: come to run: its lock is that of all threads of the process. Chosen: a doubled pause leaves few such threads.
@@ -54,7 +54,7 @@ _start_pause = 1.0
 _exited = False
 
 
-def add(writer: Writer) -> bool:
+def add(writer: _Writer) -> bool:
     """Register a new writer. Returns False after the final drain of the process, when no new queue is opened."""
     known[id(writer)] = writer
     if not _exited:
