@@ -200,6 +200,12 @@ def suite(seed: int) -> Iterator[Command]:
         yield pytest(interpreters.running(), "suite", "tests/python", **variables)
 
 
+def additions(_seed: int) -> Iterator[Command]:
+    """The contract tests with the additions that CONTRIBUTING.md shows."""
+    variables = {"LOGSPOOL_ADDITIONS": "compile"}
+    yield pytest(interpreters.running(), "additions", "tests/python/surface/test_additions.py", **variables)
+
+
 def receivers(_seed: int) -> Iterator[Command]:
     """Sinks against VictoriaLogs, an OpenTelemetry Collector and Loki, which are built where they are missing."""
     yield Command([sys.executable, str(ROOT / "scripts" / "receiver_tools.py")])
@@ -239,6 +245,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "fuzz": fuzz,
     "properties": properties,
     "suite": suite,
+    "additions": additions,
 }
 
 #: Steps whose commands have a processor each and nothing in common: as many at a time as there are processors.

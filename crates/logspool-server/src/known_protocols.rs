@@ -1,21 +1,20 @@
-//! The table of protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
+//! All protocols. Finds a protocol by its name, or by the first bytes of a connection or datagram.
 
 use crate::connection::framing::FrameError;
 use crate::connection::protocol::{FirstBytes, Protocol, contains};
+use crate::protocols::TABLE;
 use logspool::nearest::nearest;
 
-/// All protocols. A new protocol needs a file in `protocols/` and a line in this table.
-#[rustfmt::skip]
-pub const ALL: &[&Protocol] = &[
-    &crate::protocols::pickle::PICKLE,
-    &crate::protocols::json::JSON,
-    &crate::protocols::syslog::SYSLOG,
-    &crate::protocols::octet_counted::OCTET_COUNTED,
-    &crate::protocols::forward::FORWARD,
-    &crate::http::protocol::HTTP,
-    &crate::protocols::relp::RELP,
-    &crate::protocols::text::TEXT,
-];
+/// All protocols: those of the table in `protocols.rs`, and HTTP.
+pub const ALL: &[&Protocol] = &{
+    let mut all = [&crate::http::protocol::HTTP; TABLE.len() + 1];
+    let mut at = 0;
+    while at < TABLE.len() {
+        all[at] = TABLE[at];
+        at += 1;
+    }
+    all
+};
 
 /// Maximum number of white space bytes before a protocol.
 const MAX_BLANK_BYTES: usize = 1024;

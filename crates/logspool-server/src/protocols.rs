@@ -1,9 +1,25 @@
-//! The protocols of senders. Each protocol has one file, and one line in the table of protocols (`known_protocols.rs`).
+//! The protocols of senders. To add one, add its file and one line to the table below.
+//!
+//! HTTP is not in the table: its requests have a server of their own (`known_protocols.rs` has all protocols).
 
-pub mod forward;
-pub mod json;
-pub mod octet_counted;
-pub mod pickle;
-pub mod relp;
-pub mod syslog;
-pub mod text;
+use crate::connection::protocol::Protocol;
+
+/// Declares the module of each protocol, and adds its declaration to the table.
+macro_rules! protocols {
+    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
+        $(pub mod $module;)+
+
+        /// Every protocol that has a file in this folder.
+        pub const TABLE: &[&Protocol] = &[$(&$home::$declaration),+];
+    };
+}
+
+protocols! {
+    mod pickle; use pickle::PICKLE;
+    mod json; use json::JSON;
+    mod syslog; use syslog::SYSLOG;
+    mod octet_counted; use octet_counted::OCTET_COUNTED;
+    mod forward; use forward::FORWARD;
+    mod relp; use relp::RELP;
+    mod text; use text::TEXT;
+}

@@ -1,14 +1,11 @@
-//! Stores, which keep records and answer queries.
+//! Stores, which keep records and answer queries. To add one, add its file and one line to the table below.
 
 mod address;
 mod clock_jump;
 pub(crate) mod deferred;
 pub mod file;
 pub mod kind;
-pub mod postgres;
 pub mod private;
-pub mod sqlite;
-mod table;
 pub mod watermark;
 
 pub use crate::store::{
@@ -16,4 +13,18 @@ pub use crate::store::{
     WriteResult,
 };
 pub use address::StoreAddress;
-pub use table::ALL;
+
+/// Declares the module of each kind of store, and adds its declaration to the table.
+macro_rules! stores {
+    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
+        $(pub mod $module;)+
+
+        /// Every kind of store that has addresses.
+        pub const ALL: &[&kind::StoreKind] = &[$(&$home::$declaration),+];
+    };
+}
+
+stores! {
+    mod sqlite; use sqlite::SQLITE;
+    mod postgres; use postgres::POSTGRES;
+}

@@ -66,7 +66,8 @@ pub fn blank_bytes(bytes: &[u8]) -> Option<usize> {
     (!is_part_of_mark).then_some(mark + blank)
 }
 
-fn framer(limit: usize) -> Box<dyn Framer> {
+/// A framer for lines. A line ends at a line feed or NUL.
+pub fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(LineFramer { limit, scanned: 0 })
 }
 

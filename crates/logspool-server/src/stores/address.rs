@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
+use super::ALL;
 use super::kind::{StoreKind, StoreLocation};
-use super::table::ALL;
 use logspool::nearest::nearest;
 
 /// The address of a store. `Display` and `Debug` do not show its password.

@@ -4,14 +4,7 @@
 //! check that no web page sends the request are the same for all (`receive.rs`).
 
 mod door;
-mod elastic;
-mod gelf;
-mod journal;
-mod loki;
-mod otlp_grpc;
 mod receive;
-mod seq;
-mod splunk;
 
 pub(super) use elastic::greeting as elastic_greeting;
 
@@ -26,16 +19,25 @@ use super::context::Context;
 use super::error::ErrorReason;
 use super::guard;
 
-/// All doors. A new door needs a file in this folder and a line in this table.
-const ALL: &[&Door] = &[
-    &otlp_grpc::OTLP_GRPC,
-    &loki::LOKI,
-    &elastic::ELASTIC,
-    &gelf::GELF,
-    &seq::SEQ,
-    &splunk::SPLUNK,
-    &journal::JOURNAL,
-];
+/// Declares the module of each door, and adds its declaration to the table.
+macro_rules! doors {
+    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
+        $(mod $module;)+
+
+        /// All doors.
+        const ALL: &[&Door] = &[$(&$home::$declaration),+];
+    };
+}
+
+doors! {
+    mod otlp_grpc; use otlp_grpc::OTLP_GRPC;
+    mod loki; use loki::LOKI;
+    mod elastic; use elastic::ELASTIC;
+    mod gelf; use gelf::GELF;
+    mod seq; use seq::SEQ;
+    mod splunk; use splunk::SPLUNK;
+    mod journal; use journal::JOURNAL;
+}
 
 /// The paths of all doors.
 pub(super) fn routes(context: &Context) -> Router<Context> {
