@@ -10,8 +10,6 @@ FORKS = 10_000 if fixtures.faults_full() else 200
 # Ten times what one fork with its child takes on a busy machine of two cores.
 SECONDS_PER_FORK = 0.25
 
-REFUSED_TOLD = b" records dropped: the queue was full"
-
 PROGRAM = """\
 import json, logging, os, select, signal, sys, threading, time
 from suite import side
@@ -92,12 +90,11 @@ def test_forks_hang_never_and_lose_and_double_nothing(run_program, queue_dir, th
     wanted |= {f"child{number}": range(3) for number in range(FORKS)}
     wanted["main"] = range(FORKS)
     missing = {who: numbers for who in wanted if (numbers := found.missing(who, wanted[who]))}
-    # On a starved machine a call may find its queue full. Then it is refused, and the file says how many were.
-    told = [line for line in found.other if line.endswith(REFUSED_TOLD)]
-    assert sum(map(len, missing.values())) == sum(int(line.split()[0]) for line in told), missing
+    # On a starved machine a call may find its queue full. Then it is refused and told of.
+    assert sum(map(len, missing.values())) == lines.refusals_told(found.other, outcome.err), missing
     assert found.doubled() == {}
     assert found.out_of_order() == {}
-    assert found.other == told
+    assert [line for line in found.other if not line.endswith(lines.REFUSED)] == []
     assert queue_folder.left_in(queue_dir) == []
 
 
