@@ -207,7 +207,7 @@ def test_a_quiet_crash_leaves_nothing_in_shared_memory(crash, tmp_path, queue_di
 
 @pytest.mark.parametrize("crash", ["segv", "abort"])
 @pytest.mark.parametrize("faulthandler", ["off", "before", "after"])
-def test_with_a_frozen_output_the_crash_ends_in_time_and_leaves_its_records(crash, faulthandler, tmp_path, queue_dir):
+def test_a_crash_with_a_frozen_output_ends_in_time_and_keeps_its_records(crash, faulthandler, tmp_path, queue_dir):
     os.mkfifo(tmp_path / "app.log")
     end = os.open(tmp_path / "app.log", os.O_RDWR)
     try:
@@ -243,7 +243,7 @@ def test_a_forked_child_crashes_alone_and_completely(tmp_path, queue_dir):
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_switched_off_the_crash_goes_on_at_once_and_the_records_wait(tmp_path, queue_dir):
+def test_without_the_option_a_crash_continues_at_once_and_the_records_wait(tmp_path, queue_dir):
     program = PROGRAM.replace(
         'CRASHES[what["crash"]]()',
         'print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("SigCgt")), flush=True)\n'
@@ -297,7 +297,7 @@ os.kill(os.getpid(), signal.SIGBUS)
 """
 
 
-def test_a_handler_of_the_program_that_survives_the_signal_goes_on_logging(tmp_path, queue_dir):
+def test_a_signal_handler_that_survives_the_crash_keeps_logging(tmp_path, queue_dir):
     status, stderr, _, _ = _crash(tmp_path, queue_dir, SURVIVED)
 
     assert status == -signal.SIGBUS, stderr
@@ -334,7 +334,7 @@ print(json.dumps(seen))
 """
 
 
-def test_ignored_signals_stay_so_and_uninstall_puts_back_what_is_still_ours(tmp_path, queue_dir):
+def test_ignored_signals_stay_ignored_and_uninstall_restores_handlers_that_are_still_ours(tmp_path, queue_dir):
     status, stderr, _, _ = _crash(tmp_path, queue_dir, HANDLERS)
 
     assert status == 0, stderr
@@ -345,7 +345,7 @@ def test_ignored_signals_stay_so_and_uninstall_puts_back_what_is_still_ours(tmp_
     assert after == [0, 0, 0, 0, 1]
 
 
-def test_the_option_is_true_or_false(run_program):
+def test_the_option_must_be_true_or_false(run_program):
     outcome, _ = run_program("import logspool\nlogspool.install(crash_signals=1)\n")
 
     assert outcome.status == 1

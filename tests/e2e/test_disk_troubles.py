@@ -234,7 +234,7 @@ def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount, mode):
 @pytest.mark.parametrize(
     ("mode", "left"), [*(("process", left) for left in (4096, 300_000)), *((mode, 0) for mode in MODES)]
 )
-def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, mode, left):
+def test_programs_start_with_a_full_queue_folder_and_one_warning(run_program, mount, mode, left):
     shm = mount("shm", "4m")
     free = os.statvfs(shm)
     # The program gets a folder of its own on that file system.
@@ -297,7 +297,7 @@ report("repaired.json", seconds=seconds, durable=durable)
     ],
     ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
 )
-def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_program, tmp_path, number, mode):
+def test_a_disk_that_fails_for_a_while_gets_every_record(run_program, tmp_path, number, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
     outcome, folder = run_program(
@@ -347,7 +347,7 @@ report("back.json", seconds=seconds)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(run_program, tmp_path, mode):
+def test_a_rotating_file_continues_when_its_removed_folder_exists_again(run_program, tmp_path, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
     handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", {max_bytes}, 1000, **OPTIONS)'
@@ -398,7 +398,7 @@ report("end.json", flushed=flushed)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_queue_folder_that_is_removed_costs_no_record_of_a_program_that_runs_on(run_program, queue_dir, mode):
+def test_removing_the_queue_folder_loses_no_record_of_a_running_program(run_program, queue_dir, mode):
     records = _records(mode)
     outcome, folder = run_program(QUEUE_GONE, "", str(records), deadline_seconds=SECONDS, OPTIONS=_lasting(mode))
 
@@ -433,7 +433,7 @@ report("end.json", flushed=flushed)
     [("process", errno.EROFS), *((mode, errno.ENOSPC) for mode in MODES)],
     ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
 )
-def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, queue_dir, tmp_path, mode, number):
+def test_a_queue_folder_that_accepts_no_more_loses_no_record(run_program, queue_dir, tmp_path, mode, number):
     outcome, folder = run_program(
         QUEUE_FAILS,
         "",

@@ -85,7 +85,7 @@ print(json.dumps([ended, late, failed, incomplete]))
 """
 
 
-def test_no_end_waits_for_the_thread_that_it_interrupted(run_program, queue_dir):
+def test_a_process_end_never_waits_for_the_thread_that_it_interrupted(run_program, queue_dir):
     shutdown_seconds = 20
     outcome, _ = run_program(
         PROGRAM, ENDS, shutdown_seconds, *WORK, deadline_seconds=60 + ENDS * SECONDS_PER_END + 5 * shutdown_seconds

@@ -222,7 +222,9 @@ def _bytes_below(folder: Path) -> int:
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
 @pytest.mark.timeout(300 + 30 * FROZEN_SECONDS)
 @pytest.mark.xdist_group("alone")
-def test_no_record_is_refused_and_all_arrive_in_order_after_the_thaw(tmp_path, queue_dir, kind, record_property):
+def test_no_record_is_refused_and_all_arrive_in_order_once_the_output_continues(
+    tmp_path, queue_dir, kind, record_property
+):
     with _output(kind, tmp_path) as output:
         with frozen(output, queue_dir, str(FROZEN_SECONDS), str(RECORDS), "20") as child:
             during = json.loads((tmp_path / "frozen.json").read_text())
@@ -247,7 +249,7 @@ def test_no_record_is_refused_and_all_arrive_in_order_after_the_thaw(tmp_path, q
 @pytest.mark.quiet
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
-def test_longest_call_is_within_a_millisecond_of_the_longest_empty_call(tmp_path, queue_dir, kind, record_property):
+def test_the_longest_call_is_within_a_millisecond_of_the_longest_empty_call(tmp_path, queue_dir, kind, record_property):
     with _output(kind, tmp_path) as output:
         with frozen(output, queue_dir, str(FROZEN_SECONDS), str(RECORDS), "20") as child:
             during = json.loads((tmp_path / "frozen.json").read_text())
@@ -271,7 +273,7 @@ def test_calls_of_every_level_return_and_arrive(tmp_path, queue_dir, level):
 
 
 @pytest.mark.parametrize("mode", ["memory", "interval", "interval and spool", "checkpoint", "sync"])
-def test_calls_return_and_all_arrives_in_each_durability(tmp_path, queue_dir, mode):
+def test_calls_return_and_all_records_arrive_in_each_durability(tmp_path, queue_dir, mode):
     mode, _, has_spool = mode.partition(" and ")
     options = {"durability": mode, "durability_timeout": 0.02}
     if has_spool:
@@ -295,7 +297,7 @@ _WRITES = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(write|writev|pwrite64|pwritev2?|se
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_no_call_below_warning_enters_a_write_to_the_frozen_output(tmp_path, queue_dir):
+def test_no_call_below_warning_writes_to_the_frozen_output(tmp_path, queue_dir):
     trace = tmp_path / "trace"
     strace = (
         "strace",
@@ -348,7 +350,7 @@ with open("end.json", "w") as file:
 """
 
 
-def test_console_that_nobody_reads_stops_no_caller_and_counts_what_it_gives_up(tmp_path, queue_dir):
+def test_an_unread_console_stops_no_caller_and_counts_dropped_records(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(CONSOLE)
     child = programs.start(
@@ -375,7 +377,7 @@ def test_console_that_nobody_reads_stops_no_caller_and_counts_what_it_gives_up(t
     assert found.doubled() == {}
 
 
-def test_stalled_output_does_not_delay_another(tmp_path, queue_dir):
+def test_a_stalled_output_does_not_delay_another(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(
         "import logging, sys\n"

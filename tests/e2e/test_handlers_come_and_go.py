@@ -104,7 +104,7 @@ side.settle()
 
 
 @pytest.mark.parametrize("round_number", range(5))
-def test_handlers_that_are_forgotten_between_others_take_no_records_with_them(run_program, queue_dir, round_number):
+def test_discarded_handlers_between_others_lose_no_records(run_program, queue_dir, round_number):
     outcome, folder = run_program(FORGOTTEN, deadline_seconds=SECONDS)
 
     outcome.expect_success()

@@ -110,7 +110,7 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
 
 
 @pytest.mark.real
-def test_what_no_handler_of_the_next_start_matches_is_kept_and_listed_by_doctor(tmp_path, queue_dir):
+def test_records_without_a_matching_handler_at_the_next_start_are_kept_and_listed_by_doctor(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     (tmp_path / "other").mkdir()

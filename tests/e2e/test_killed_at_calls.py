@@ -134,7 +134,7 @@ def _one(library, folder, queue_dir, fault, durability="process"):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", ["write", "pwrite", "sync", "rename", "unlink", "truncate"])
-def test_a_kill_at_any_call_loses_doubles_and_tears_nothing(tmp_path, call, when, record_property):
+def test_a_kill_at_any_call_loses_duplicates_or_tears_no_line(tmp_path, call, when, record_property):
     library = preloaded.build(tmp_path)
     kills = accepted = 0
     for time in TIMES:
@@ -152,7 +152,9 @@ def test_a_kill_at_any_call_loses_doubles_and_tears_nothing(tmp_path, call, when
 
 
 @pytest.mark.parametrize("durability", ["memory", "interval", "checkpoint", "sync"])
-def test_a_kill_between_the_two_forms_of_a_backup_in_the_other_durabilities(tmp_path, queue_dir, durability):
+def test_a_kill_before_the_plain_form_of_a_backup_is_removed_keeps_the_promise_of_each_durability(
+    tmp_path, queue_dir, durability
+):
     library = preloaded.build(tmp_path)
     # The compressed form is there, and the plain one is about to go.
     fault = {"FAULT_CALL": "unlink", "FAULT_AT": "1", "FAULT_WHEN": "before"}

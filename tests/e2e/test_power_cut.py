@@ -93,7 +93,7 @@ def _returned_calls(pipe: int, at_least: int) -> int:
 )
 @pytest.mark.timeout(120 * CYCLES)
 @pytest.mark.xdist_group("alone")
-def test_what_a_power_cut_takes(tmp_path, mode, may_be_lost):
+def test_a_power_cut_loses_no_more_than_each_mode_allows(tmp_path, mode, may_be_lost):
     lost = []
     with power.disk(tmp_path) as disk:
         for cycle in range(CYCLES):
@@ -116,7 +116,7 @@ def test_what_a_power_cut_takes(tmp_path, mode, may_be_lost):
 
 @pytest.mark.timeout(120 * CYCLES)
 @pytest.mark.xdist_group("alone")
-def test_a_power_cut_takes_the_last_interval_at_most(tmp_path):
+def test_a_power_cut_loses_at_most_the_last_interval(tmp_path):
     lost = []
     with power.disk(tmp_path) as disk:
         for cycle in range(CYCLES):

@@ -166,7 +166,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("program", ["small", _OPENED_TO_OTHERS], indirect=True)
-def test_more_than_dev_shm_has_is_queued_and_delivered(program):
+def test_more_records_than_fit_into_dev_shm_are_queued_and_delivered(program):
     path = program.folder / "app.log"
     # A pipe that is not read.
     os.mkfifo(path)
@@ -217,7 +217,7 @@ def _group(process):
 
 
 @pytest.mark.parametrize("program", ["squatted", _OPENED_TO_OTHERS], indirect=True)
-def test_forked_workers_have_keepers_of_their_own(program):
+def test_forked_workers_have_their_own_keepers(program):
     keepers = []
 
     def kill(child):
@@ -250,7 +250,7 @@ say(status=health.status, reasons=health.reasons)
 
 
 @pytest.mark.parametrize("program", [_OPENED_TO_OTHERS], indirect=True)
-def test_the_keeper_is_killed_and_the_program_goes_on_and_says_so(program):
+def test_the_program_continues_and_reports_it_when_its_keeper_is_killed(program):
     child = program.start(KEEPER_KILLED, stdin=subprocess.PIPE)
     with programs.ended(child):
         facts = json.loads(child.stdout.readline())
@@ -281,7 +281,7 @@ _install._native.set_keeper_command(([b"/nowhere/python"], []), "")
 
 @pytest.mark.parametrize("program", ALL, indirect=True)
 @pytest.mark.parametrize("why", ["LOGSPOOL_KEEPER=off", "exec forbidden"])
-def test_without_a_keeper_the_queue_is_in_plain_memory_and_that_is_said_once(program, why):
+def test_without_a_keeper_the_queue_is_in_plain_memory_with_one_warning(program, why):
     env = {"LOGSPOOL_KEEPER": "off"} if why.endswith("off") else {}
     status, [facts], err = program.run((FORBIDDEN if not env else "") + NO_KEEPER, env=env)
 
@@ -351,7 +351,7 @@ def _polled_by(process):
 
 
 @pytest.mark.parametrize("program", [_OPENED_TO_OTHERS], indirect=True)
-def test_a_program_that_closes_every_descriptor_and_lives_is_not_taken_for_dead(program):
+def test_a_live_program_that_closed_every_descriptor_is_not_considered_dead(program):
     child = program.start(DESCRIPTORS_CLOSED, stdin=subprocess.PIPE, options=_PATIENT)
     with programs.ended(child):
         assert json.loads(child.stdout.readline())["place"] == "memfd"
@@ -380,7 +380,7 @@ def test_doctor_says_where_the_queue_is_and_why(program):
     assert len(texts) == 2
 
 
-def test_a_folder_on_disk_is_used_where_it_is_named(tmp_path, run_program):
+def test_a_folder_on_disk_is_used_if_it_is_named(tmp_path, run_program):
     folder = tmp_path / "queue"
     folder.mkdir(mode=0o700)
     outcome, where = run_program(

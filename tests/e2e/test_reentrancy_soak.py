@@ -99,7 +99,7 @@ print(json.dumps([dict(ends), found.offered(), found.refused(), found.dropped(),
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=() if mode == "process" else pytest.mark.one_interpreter) for mode in SECONDS]
 )
-def test_signals_collections_and_threads_that_log_never_hang_and_are_all_accounted(
+def test_signals_collections_and_threads_that_log_never_hang_and_every_record_is_counted(
     run_program, queue_dir, record_property, mode
 ):
     seconds, period = SECONDS[mode], PERIOD_OF.get(mode, 0.00005)

@@ -123,7 +123,7 @@ def test_every_witnessed_line_of_several_programs_is_in_their_file_once(tmp_path
 
 
 @pytest.mark.xdist_group("kills")
-def test_without_shared_memory_kills_cost_the_newest_lines_and_tear_one_each_at_most(tmp_path, queue_dir):
+def test_without_shared_memory_each_kill_loses_the_newest_lines_and_tears_at_most_one(tmp_path, queue_dir):
     witnessed, written = _run(0, tmp_path, queue_dir, "memory")
 
     holes = {

@@ -73,7 +73,7 @@ def _run(folder, shm, text, *arguments):
     return programs.run([script, *arguments], env=env, folder=folder, deadline_seconds=SECONDS).expect_success()
 
 
-def test_programs_with_a_file_each_that_are_all_killed_leave_room_for_the_next(tmp_path, shm):
+def test_killed_programs_with_one_file_each_leave_room_for_the_next_program(tmp_path, shm):
     outcome = _run(tmp_path, shm, KILLED_ONE_BY_ONE, str(PROGRAMS), str(RECORDS))
 
     assert outcome.err == b""
@@ -83,7 +83,7 @@ def test_programs_with_a_file_each_that_are_all_killed_leave_room_for_the_next(t
     assert queue_folder.left_in(shm) == []
 
 
-def test_install_on_a_tmpfs_that_is_short_delivers_for_any_file(tmp_path, shm):
+def test_install_on_a_nearly_full_tmpfs_delivers_records_of_every_file(tmp_path, shm):
     _run(tmp_path, shm, KILLED_ONE_BY_ONE, "1", str(RECORDS))
     assert len([path for path in shm.iterdir() if path.suffix == ".seg"]) == 1
     _fill(shm)

@@ -119,7 +119,7 @@ def frozen(tmp_path, queue_dir):
         os.close(each.end)
 
 
-def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, queue_dir):
+def test_spooled_records_are_counted_survive_forks_and_arrive_in_order(frozen, queue_dir):
     program = frozen(FORKS, "drain")
     report = program.until_reported()
     assert report["accepted_for_sink"] == report["written"] + report["queued"] + report["spooled"]
@@ -142,7 +142,7 @@ def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, que
 
 
 @pytest.mark.parametrize("end", ["kill", "_exit"])
-def test_killed_program_leaves_its_spool_to_recover(frozen, queue_dir, end):
+def test_recover_delivers_the_spool_of_a_killed_program(frozen, queue_dir, end):
     lines = 0
     for _ in range(KILLS):
         program = frozen(0, end)

@@ -246,7 +246,7 @@ print(logspool.recover(os.environ["LOGSPOOL_QUEUE_DIR"]).delivered)
 """
 
 
-def test_a_killed_program_s_records_reach_the_receiver_from_a_later_start(run_program, rsyslog):
+def test_records_of_a_killed_program_reach_the_receiver_at_the_next_start(run_program, rsyslog):
     outcome, _ = run_program(KILLED, rsyslog.address("tcp"))
     assert outcome.status == -signal.SIGKILL
     rsyslog.start()
@@ -287,7 +287,7 @@ def received(rsyslog):
     return peers.numbers([message["msg"] for message in rsyslog.messages()])
 
 
-def test_messages_over_tls_survive_a_receiver_that_comes_late_and_restarts(tmp_path, queue_dir, tls_rsyslog):
+def test_messages_over_tls_survive_a_receiver_that_starts_late_and_restarts(tmp_path, queue_dir, tls_rsyslog):
     with peers.Sender(tmp_path, queue_dir, "syslog", address=tls_rsyslog.to, app_name="shop") as sender:
         away = sender.log(100, seconds=0.5)
         assert not away["flushed"] and away["waiting"] == 100 and away["problems"]

@@ -47,7 +47,7 @@ fn messages_of_graypy_are_read() {
 }
 
 #[test]
-fn a_message_with_a_part_missing_or_cut_off_is_none() {
+fn a_message_with_a_missing_or_truncated_part_is_not_a_message() {
     for (name, bytes, _) in cases(PYTHON) {
         let whole = datagrams(&bytes);
         for place in 0..whole.len() {

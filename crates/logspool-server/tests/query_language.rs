@@ -198,7 +198,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tree_is_read_again_as_it_is_written(filter in trees::written_filter(), stage in stage()) {
+    fn a_written_tree_is_parsed_back_unchanged(filter in trees::written_filter(), stage in stage()) {
         let expression = Expression { filter, stage };
         let written = expression.to_string();
 

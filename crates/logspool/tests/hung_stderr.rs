@@ -25,7 +25,7 @@ unsafe extern "C" fn write(descriptor: libc::c_int, bytes: *const libc::c_void, 
 }
 
 #[test]
-fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
+fn errors_printed_to_a_file_on_a_hung_disk_delay_nothing() {
     let timeout = Duration::from_millis(1);
     begin(Options {
         queue_bytes: 32 * 1024,

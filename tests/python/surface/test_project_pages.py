@@ -58,7 +58,7 @@ def test_the_files_that_a_page_names_exist(page, places):
     assert [] == list(_missing(_text(page), places))
 
 
-def test_a_name_of_a_moved_file_is_found(places):
+def test_a_reference_to_a_moved_file_is_found(places):
     text = "`segment/layout.rs` moved to `segment/nowhere.rs`, beside `crates/{logspool,logspool-gone}/`, `sinks/*.rs`"
 
     assert ["crates/logspool-gone/", "segment/nowhere.rs"] == list(_missing(text, places))

@@ -155,7 +155,7 @@ generation(0)
     assert sorted(path.read_text().splitlines()) == [f"depth {depth}" for depth in range(5)]
 
 
-def test_a_program_whose_queues_are_empty_forks_without_other_threads():
+def test_a_program_with_empty_queues_forks_without_other_threads():
     source = """
 import logging, os, threading, warnings
 from logspool._thread_handler import ThreadHandler
