@@ -312,7 +312,7 @@ END
     "end",
     ["pass", "os._exit(0)", "os.execv('/bin/true', ['true'])", "os.kill(os.getpid(), signal.SIGTERM)", "STOP"],
 )
-def test_an_ordinary_end_leaves_no_process_and_no_line_behind(program, end):
+def test_a_normal_exit_leaves_no_process_and_no_unwritten_line(program, end):
     text = ENDS.replace("END", end.replace("STOP", "logspool.uninstall()"))
     child = program.start(text)
     with programs.ended(child):

@@ -135,7 +135,7 @@ def test_a_receiver_that_starts_later_gets_every_line(tmp_path, queue_dir, recei
 
 
 @pytest.mark.parametrize("way", ["tcp", "tls", "stream"])
-def test_a_restart_under_load_loses_at_most_what_the_receiver_had_not_read(tmp_path, queue_dir, receiver_of, way):
+def test_a_restart_under_load_loses_at_most_unread_records(tmp_path, queue_dir, receiver_of, way):
     receiver = receiver_of(way).start()
     with Sender(tmp_path, queue_dir, "socket", address=receiver.to) as sender:
         sender.order(50_000)

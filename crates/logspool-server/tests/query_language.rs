@@ -35,7 +35,7 @@ fn matches(field: Field, source: &str) -> Filter {
 }
 
 #[test]
-fn queries_mean_what_they_say() {
+fn queries_match_the_intended_records() {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     use Filter::{All, And, Compare, Or};
     for (expected, query) in [

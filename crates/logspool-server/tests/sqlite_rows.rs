@@ -99,7 +99,7 @@ fn records_are_returned_newest_first_and_latest_arrival_first() {
 }
 
 #[test]
-fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days() {
+fn late_and_future_records_are_found_by_their_own_time_among_records_of_other_days() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);

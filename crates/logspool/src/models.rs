@@ -133,7 +133,7 @@ fn a_call_wakes_the_collector_or_is_seen_by_it() {
 }
 
 #[test]
-fn a_descriptor_comes_with_its_name() {
+fn a_descriptor_is_visible_together_with_its_name() {
     model_that_reaches(|reached| {
         let place = Arc::new(HandlerPlace::free());
         let named =

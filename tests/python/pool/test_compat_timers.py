@@ -53,7 +53,7 @@ def starts(pool):
 
 
 @pytest.mark.parametrize("way", [0, 1, 2])
-def test_a_job_is_done_at_its_time_and_its_results_are_those_of_others(pool, way):
+def test_a_job_runs_at_its_time_and_its_results_are_like_those_of_other_jobs(pool, way):
     plain, with_callback = (ways[way] for ways in starts(pool))
     begun = time.monotonic()
     plain(0.05, stream, 1, 2)

@@ -20,7 +20,7 @@ def square(number):
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 9, 1000])
 @pytest.mark.parametrize("options", [{}, {"chunksize": 1}, {"chunksize": 300}, {"buffersize": 1}, {"buffersize": 50}])
 @pytest.mark.parametrize("shape", [list, tuple, iter, range])
-def test_results_come_in_order(pool, count, options, shape):
+def test_results_are_returned_in_order(pool, count, options, shape):
     items = range(count) if shape is range else shape(range(count))
 
     assert list(pool.map(square, items, **options)) == [square(number) for number in range(count)]
@@ -47,7 +47,7 @@ def test_endless_input_is_read_as_results_are_taken(pool):
     assert list(results) == []
 
 
-def test_unordered_results_come_as_they_are_ready(pool):
+def test_unordered_results_are_returned_as_they_are_ready(pool):
     go = threading.Event()
 
     def wait_or_not(number):

@@ -83,7 +83,7 @@ def test_a_cancelled_timer_is_removed_at_once(pool):
         timer.result(0)
 
 
-def test_a_timer_whose_time_has_come_is_cancelled_like_any_job():
+def test_a_due_timer_is_cancelled_like_any_job():
     held = Held()
     timer = held.pool.submit_later(0, held.done.append, "never")
     until(lambda: held.pool.stats().depth == 1)

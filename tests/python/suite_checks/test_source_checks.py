@@ -53,7 +53,7 @@ def test_a_cycle_of_files_is_found_through_re_exports_and_inline_paths(workspace
     assert [["floor/plank.rs", "wall.rs"]] == _cycles(found, "house")
 
 
-def test_a_cycle_of_rooms_is_found_though_no_files_are_in_a_cycle(workspace):
+def test_a_cycle_of_folders_is_found_even_without_a_cycle_of_files(workspace):
     found = workspace(
         {
             "house/Cargo.toml": "[package]\n",

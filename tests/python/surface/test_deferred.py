@@ -348,7 +348,7 @@ print(logspool.stats().loggers["app"].native, logspool.stats().deferred.accepted
     assert (["INFO plain"], ["1", "0"]) == played(body)
 
 
-def test_doctor_says_what_would_move_a_formatter(played):
+def test_doctor_says_how_to_move_a_formatter_off_the_caller(played):
     body = """
 from logspool import _doctor
 logspool.install()

@@ -381,7 +381,7 @@ os.waitpid(child, 0)
         assert [f"{who} {number}" for number in range(1000)] == [line for line in lines if line.startswith(who)]
 
 
-def test_sigterm_writes_what_is_queued_before_it_ends_the_process(run_program):
+def test_sigterm_writes_queued_records_before_it_ends_the_process(run_program):
     body = """
 import signal
 configure()
@@ -405,7 +405,7 @@ time.sleep(30)
     assert caught["stock"]["python"] == caught["installed"]["python"]
 
 
-def test_a_crash_writes_what_is_queued_before_it_goes_on(run_program):
+def test_a_crash_writes_queued_records_before_it_continues(run_program):
     body = """
 import faulthandler, signal
 faulthandler.disable()

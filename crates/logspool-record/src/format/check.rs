@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_and_come_last() {
+    fn names_are_found_and_named_arguments_must_come_last() {
         let named = |name, kind| TypedArgument { name: Some(name), kind };
         let count = TypedArgument::unnamed(ArgumentType::Int);
         let user = named("user", ArgumentType::Text);

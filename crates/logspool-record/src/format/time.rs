@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-    fn default_time_has_milliseconds_and_datefmt_has_none() {
+    fn the_default_time_has_milliseconds_and_a_datefmt_time_has_not() {
         let mut spec = utc();
 
         assert_eq!("2001-09-09 01:46:40,123", asctime(&spec, 1_000_000_000_123_999_999));

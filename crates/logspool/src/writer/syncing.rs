@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_writer_syncs_what_it_wrote_when_a_call_begins_to_wait() {
+    fn an_idle_writer_syncs_its_writes_when_a_call_starts_to_wait() {
         let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(1));
         stage.push(1);
         stage.pending_sync.begin();
