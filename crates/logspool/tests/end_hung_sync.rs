@@ -17,7 +17,7 @@ unsafe extern "C" fn fdatasync(descriptor: libc::c_int) -> libc::c_int {
     while HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: passes on the caller's argument.
+    // SAFETY: the system call takes a number, and refuses one that is no open descriptor.
     unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as libc::c_int }
 }
 

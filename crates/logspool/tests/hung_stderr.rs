@@ -20,7 +20,7 @@ unsafe extern "C" fn write(descriptor: libc::c_int, bytes: *const libc::c_void, 
     while descriptor == 2 && HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: passes on the caller's arguments.
+    // SAFETY: callers of `write` have `count` bytes at `bytes`; the system call gets the same arguments.
     unsafe { libc::syscall(libc::SYS_write, descriptor, bytes, count) as isize }
 }
 
