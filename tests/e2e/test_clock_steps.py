@@ -1,4 +1,4 @@
-"""The wall clock is set an hour on, then two hours back: no line is lost, all keep their order, syncs continue."""
+"""The wall clock is set an hour ahead, then two hours back: no line is lost, all keep their order, syncs continue."""
 
 import struct
 

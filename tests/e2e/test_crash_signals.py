@@ -1,4 +1,4 @@
-"""A crash: right after it every line whose call returned is in the file, and the end is the crash's own."""
+"""A crash: right after it every line whose call returned is in the file, and the exit status is that of the crash."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ROUNDS = 100 if fixtures.faults_full() else 10
 _ROUNDS = [pytest.param(number, marks=pytest.mark.one_interpreter if number >= 2 else ()) for number in range(ROUNDS)]
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
 SECONDS = 30
-#: How long a crash waits for its records at most.
+#: The longest time that a crash waits for its records.
 WAIT_SECONDS = 0.2
 LONGEST_CRASH_SECONDS = 10 * WAIT_SECONDS
 #: Tries of a crash whose wait is over too early because the machine does other work.
@@ -218,7 +218,7 @@ def test_a_crash_with_a_frozen_output_ends_in_time_and_keeps_its_records(crash, 
         left = queue_folder.left_in(queue_dir)
     finally:
         os.close(end)
-    # A file takes the place of the pipe: the records are for that path.
+    # A file replaces the pipe: the records are for that path.
     (tmp_path / "app.log").unlink()
     _assert_recoverable(tmp_path, queue_dir)
 

@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 0.02
 #: The time within which a sink works again after its trouble is repaired.
 BACK_SECONDS = 5.0
 SECONDS = 120
-#: How long a disk stays full: longer than any pause between two tries to write may be.
+#: How long a disk stays full: longer than the longest pause between two tries to write.
 FULL_SECONDS = 30 if fixtures.faults_full() else 3
 
 _PRELUDE = """\
@@ -81,7 +81,7 @@ def _options(mode, **more):
 
 
 def _lasting(mode):
-    """Return the options where the disk of the file is well: no call may return too early."""
+    """Return the options for tests with a healthy disk: no call may return too early."""
     return _options(mode, durability_timeout=SECONDS / 2)
 
 
@@ -351,7 +351,7 @@ def test_a_rotating_file_continues_when_its_removed_folder_exists_again(run_prog
     disk = tmp_path / "disk"
     disk.mkdir()
     handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", {max_bytes}, 1000, **OPTIONS)'
-    # Rotated many times, and thus looked for by name, in each half.
+    # The file is rotated, and therefore looked up by name, many times in each half.
     handler = handler.replace("{max_bytes}", str(5 * _records(mode)))
     text = GONE.replace("{handler}", handler)
     outcome, folder = run_program(
@@ -371,7 +371,7 @@ def test_a_rotating_file_continues_when_its_removed_folder_exists_again(run_prog
     assert back["written"] == _records(mode) + 1
     if mode in WAITING:
         assert gone["not_durable"] > 0
-    # The removed lines stay lost: from some record after the first half on, every line is there.
+    # The removed lines stay lost; every line after some record of the second half is there.
     there = found.numbers["main"]
     assert there == list(range(there[0], _records(mode)))
     assert found.numbers["last"] == [0]

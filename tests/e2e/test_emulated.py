@@ -1,4 +1,4 @@
-"""Under user-mode emulation /proc shows each thread another start time: no record is missing or doubled."""
+"""Under user-mode emulation /proc shows a different start time to each thread: no record is missing or duplicated."""
 
 import os
 

@@ -14,10 +14,10 @@ from suite import fixtures, queue_folder
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 ENDS = 3000 if fixtures.faults_full() else 90
-# Ten times what one end takes on a busy machine of two cores.
+# Ten times the duration of one exit on a busy machine of two cores.
 SECONDS_PER_END = 0.5
 
-#: The work of a child until it is ended. Each holds a lock of its kind most of the time.
+#: The work of a child until it is ended. Each kind of work holds its lock most of the time.
 WORK = ("import", "allocate", "drain", "flush", "handlers")
 
 PROGRAM = """\

@@ -67,9 +67,9 @@ COMPLETE = {
     "SIGTERM": -signal.SIGTERM,
     "SIGHUP": -signal.SIGHUP,
 }
-#: Modes in which a kill of the process costs nothing.
+#: Modes in which a kill of the process loses nothing.
 LASTING = ["process", "interval", "checkpoint", "sync"]
-#: A sync for each record, or for fifty, takes its time.
+#: A sync for each record, or for every fifty, is slow.
 RECORDS_OF = {"sync": 100, "checkpoint": 1000}
 KILLS = {"SIGKILL": -signal.SIGKILL, "abort": -signal.SIGABRT, "segv": -signal.SIGSEGV}
 

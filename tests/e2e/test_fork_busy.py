@@ -7,7 +7,7 @@ import pytest
 from suite import fixtures, lines, queue_folder
 
 FORKS = 10_000 if fixtures.faults_full() else 200
-# Ten times what one fork with its child takes on a busy machine of two cores.
+# Ten times the duration of one fork with its child on a busy machine of two cores.
 SECONDS_PER_FORK = 0.25
 
 REFUSED_TOLD = b" records dropped: the queue was full"
@@ -92,7 +92,7 @@ def test_forks_never_hang_lose_or_duplicate_records(run_program, queue_dir, thre
     wanted |= {f"child{number}": range(3) for number in range(FORKS)}
     wanted["main"] = range(FORKS)
     missing = {who: numbers for who in wanted if (numbers := found.missing(who, wanted[who]))}
-    # On a starved machine a call may find its queue full. Then it is refused, and the file says how many were.
+    # On a starved machine a call may find its queue full. Then the call is refused, and a line says how many were.
     told = [line for line in found.other if line.endswith(REFUSED_TOLD)]
     assert sum(map(len, missing.values())) == sum(int(line.split()[0]) for line in told), missing
     assert found.doubled() == {}
@@ -187,7 +187,7 @@ def test_the_pipe_of_a_forking_program_gets_the_last_line_and_closes_without_war
     assert queue_folder.left_in(queue_dir) == []
 
 
-#: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line takes its time.
+#: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line is slow.
 LINES_OF = {"process": 500, "memory": 500, "interval": 500, "checkpoint": 120, "sync": 20}
 
 POOL = """\

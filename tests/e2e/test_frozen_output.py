@@ -145,7 +145,7 @@ class FrozenDisk:
         self._is_frozen = False
 
     def freeze(self) -> None:
-        """Let nothing be written any more, once the first line is there."""
+        """Block all writes once the first line is there."""
         until(lambda: self.path.exists() and self.path.stat().st_size > 0, 30, "the first line is on the disk")
         self._disk.freeze()
         self._is_frozen = True
@@ -205,7 +205,7 @@ def frozen(output, queue_dir: Path, *arguments: str, before: tuple[str, ...] = (
 
 
 def thawed(output, child: subprocess.Popen) -> dict:
-    """Thaw, let the program end, and return its own report at that time."""
+    """Unfreeze the output, let the program end, and return its own report at that time."""
     output.thaw()
     child.stdin.write(b"x")
     child.stdin.close()
@@ -278,7 +278,7 @@ def test_calls_return_and_all_records_arrive_in_each_durability(tmp_path, queue_
     options = {"durability": mode, "durability_timeout": 0.02}
     if has_spool:
         options["spool_dir"] = str(tmp_path / "spool")
-    # Calls that wait are few: a page of the pipe is enough for them to begin with it.
+    # Few calls wait, so one page of the pipe is enough.
     records, pipe_bytes = (350, 4096) if mode in ("checkpoint", "sync") else (20_000, 0)
     output = FrozenPipe(tmp_path, pipe_bytes)
     with frozen(output, queue_dir, "0.5", str(records), "20", **options) as child:

@@ -1,4 +1,4 @@
-"""A handler a job: more of them in one process than it may have open, and a kill in between."""
+"""One handler for each job: more handlers in one process than can be open at once, and a kill in between."""
 
 import os
 import signal

@@ -22,7 +22,7 @@ OK = (200, {}, b'{"errors":false}')
 
 
 def once(count):
-    """Return the counts where each of `count` records came once."""
+    """Return the expected counts if each of `count` records arrived once."""
     return Counter(dict.fromkeys(range(count), 1))
 
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real]
 
 ROUNDS = 100 if fixtures.faults_full() else 10
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
-# Ten times the longest time that a keeper looks for more.
+# Ten times the longest time that a keeper searches for records.
 SECONDS = 30
 
 PROGRAM = """\
@@ -52,7 +52,7 @@ def _arguments(start, *program):
 
 
 def _side(start):
-    # Below `run` the program needs no line of its own.
+    # Under `run` the program needs no line for logspool.
     return programs.STOCK if start == "run" else programs.INSTALLED
 
 
@@ -115,7 +115,7 @@ def test_a_program_and_its_workers_are_killed_as_a_group(number, start, tmp_path
     choice = random.Random(f"{SEED}-group-{start}-{number}")
 
     def kill(child):
-        # As a supervisor does; and the keeper itself is asked to end too.
+        # A supervisor does the same; it also asks the keeper to end.
         [(keeper, _)] = _keepers(queue_dir)
         os.kill(keeper, signal.SIGTERM)
         os.kill(keeper, signal.SIGHUP)
@@ -135,7 +135,7 @@ def test_records_that_the_output_had_not_accepted_at_the_kill_reach_the_file(sta
     end = os.open(tmp_path / "app.log", os.O_RDWR)
 
     def kill(child):
-        # A file takes the place of the pipe: the records are for that path.
+        # A file replaces the pipe: the records are for that path.
         (tmp_path / "app.log").unlink()
         child.kill()
 

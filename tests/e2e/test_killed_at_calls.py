@@ -70,7 +70,7 @@ def _start(script, folder, queue_dir, who, durability, *, count, waits=False, **
 
 
 def _seen(reader):
-    """Return the numbers that were accepted, whatever became of the program."""
+    """Return the accepted numbers, however the program ended."""
     seen = bytearray()
     while data := os.read(reader, 1 << 16):
         seen += data
@@ -81,7 +81,7 @@ def _seen(reader):
 
 def _shared(folder):
     backups = sorted(folder.glob("shared.log.*"), key=lambda path: int(path.name.split(".")[2]), reverse=True)
-    # Both forms of one backup would double its lines here.
+    # Both forms of one backup together would duplicate its lines here.
     text = b"".join(gzip.decompress(path.read_bytes()) for path in backups)
     whole = folder / "whole"
     whole.write_bytes(text + (folder / "shared.log").read_bytes())
@@ -93,12 +93,12 @@ def _one(library, folder, queue_dir, fault, durability="process"):
     script.write_text(PROGRAM)
     folder = folder / "logs"
     folder.mkdir()
-    # A backup has some 110 lines, and the two share the work on them.
+    # A backup has some 110 lines, and both programs work on them.
     most, others = 300 * int(fault["FAULT_AT"]) + 1500, 600
     if durability != "process":
         # Calls may wait for a sync each. In `memory` several processes do not share a file in such a way.
         most, others = 600, 0 if durability == "memory" else 100
-    # With few records the end would come before the thread of the lowest priority has its turn.
+    # With few records the program would end before the thread of the lowest priority runs.
     env = {"waits": durability != "process", "LD_PRELOAD": str(library), **fault}
     with contextlib.ExitStack() as ends:
         dies, dies_pipe = _start(script, folder, queue_dir, "dies", durability, count=most, **env)
@@ -114,7 +114,7 @@ def _one(library, folder, queue_dir, fault, durability="process"):
         last, last_pipe = _start(script, folder, queue_dir, "last", durability, count=1, waits=True)
         ends.enter_context(programs.ended(last))
         accepted["last"] = _seen(last_pipe)
-        # It ends by itself where a file is not compressed in time.
+        # The program ends by itself if a file is not compressed in time.
         until(lambda: last.poll() is not None, 30 * SECONDS, "the end of the last program")
         assert last.returncode == 0
 

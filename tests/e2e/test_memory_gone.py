@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real
 
 MODES = ["memory", "process", "interval", "checkpoint", "sync"]
 EVERY = 50
-#: Calls that have returned before the end; a sync for each record takes its time.
+#: Calls that have returned before the end; a sync for each record is slow.
 RECORDS_OF = {"sync": 100, "checkpoint": 500}
 RECORDS = 2000
 SECONDS = 60
@@ -129,7 +129,7 @@ class _Run:
             done.expect_success()
         there = self.folder / "app.log"
         text += there.read_bytes() if there.exists() else b""
-        # Where the sidecar is gone too, the kill may have torn the last line.
+        # If the sidecar is gone too, the kill may have torn the last line.
         (self.folder / "whole").write_bytes(text[: text.rfind(b"\n") + 1])
         return lines.count(self.folder / "whole")
 

@@ -101,7 +101,7 @@ def test_a_power_cut_loses_no_more_than_each_mode_allows(tmp_path, mode, may_be_
                 log = disk.mount / f"{cycle}.log"
                 with _program(tmp_path, queue_dir, log, mode) as program:
                     _log(program)
-                    # Every cycle at another place between two checkpoints.
+                    # Each cycle cuts the power at another point between two checkpoints.
                     returned = _returned_calls(program.stdout.fileno(), RECORDS + 7 * cycle)
                     disk.cut()
                     program.kill()

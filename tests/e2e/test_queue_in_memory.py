@@ -19,12 +19,12 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times the time that the keeper has, from the kill on.
+# Ten times the time within which the keeper must deliver after the kill.
 DELIVERED_SECONDS = 20
 SECONDS = 60
 RECORDS = 20_000
 
-#: Obstacles in /dev/shm, which the program has for itself.
+#: Obstacles in /dev/shm, of which the program has a private one.
 _OBSTACLES = {
     "squatted": "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mkdir -m 700 /dev/shm/logspool-0 && "
     "chown 12345 /dev/shm/logspool-0",
@@ -32,7 +32,7 @@ _OBSTACLES = {
     "missing": 'mount --bind "$0" /dev/shm',
 }
 
-#: Works for every user: the folder is as it should be when `install()` looks.
+#: Works for every user: the folder is valid when `install()` checks it.
 _OPENED_TO_OTHERS = "opened to others"
 
 ALL = [*_OBSTACLES, _OPENED_TO_OTHERS]
@@ -177,7 +177,7 @@ def test_more_records_than_fit_into_dev_shm_are_queued_and_delivered(program):
         with programs.ended(child):
             facts = json.loads(child.stdout.readline())
             refused = json.loads(child.stdout.readline())
-            # A file takes the place of the pipe: the records are for that path.
+            # A file replaces the pipe: the records are for that path.
             path.unlink()
             child.kill()
             child.wait()

@@ -12,7 +12,7 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times the time for a look each half a second and the delivery.
+# Ten times the time of one search, which runs each half a second, and the delivery.
 SECONDS = 20
 WORKERS, RECORDS = (100, 200) if fixtures.faults_full() else (8, 200)
 
@@ -57,7 +57,7 @@ for word in sys.stdin:
 
 
 class Supervisor:
-    """A program that lives and logs no more."""
+    """A program that runs and no longer logs."""
 
     def __init__(self, folder, queue_dir, **what) -> None:
         script = folder / "supervisor.py"
@@ -74,7 +74,7 @@ class Supervisor:
         assert self.child.stdout.readline() == b"done\n"
 
     def ask(self):
-        """Return its health, why it is so, and how many records of others it has delivered."""
+        """Return its health, the reasons, and how many records of others it has delivered."""
         self.child.stdin.write(b"?\n")
         self.child.stdin.flush()
         return json.loads(self.child.stdout.readline())

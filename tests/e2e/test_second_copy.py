@@ -1,4 +1,4 @@
-"""Two copies of logspool in one process: the second one refuses, and takes nothing from the first."""
+"""Two copies of logspool in one process: the second one refuses, and the first one loses nothing."""
 
 import json
 import shutil

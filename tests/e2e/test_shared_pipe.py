@@ -1,4 +1,4 @@
-"""Several programs log to one pipe: each line comes whole."""
+"""Several programs log to one pipe: each line arrives whole."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The socket sink: finished lines as datagrams and as streams, at receivers that come late, restart or read slowly."""
+"""The socket sink: finished lines as datagrams and as streams, to receivers that start late, restart or read slowly."""
 
 import json
 import signal
@@ -254,7 +254,7 @@ def test_an_unused_udp_port_is_a_counted_error_until_a_receiver_starts(tmp_path,
     receiver = receiver_of("udp")
     with Sender(tmp_path, queue_dir, "socket", address=receiver.to) as sender:
         said = sender.log(100)
-        # A port without a receiver answers every datagram. The answer is the error of a later one.
+        # A port without a receiver answers every datagram. A later send fails with that answer.
         assert said["flushed"] and (100, 0) == (said["written"], said["dropped"]) and said["errors"] > 0, said
         receiver.start()
         said = sender.log(100)

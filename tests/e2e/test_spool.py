@@ -1,4 +1,4 @@
-"""Records of an output that stalls wait on disk: a healthy program learns of it, forks and kills lose nothing."""
+"""Records of an output that stalls wait on disk: the program reports it, and forks and kills lose nothing."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 
 FORKS = 500 if fixtures.faults_full() else 20
 KILLS = 100 if fixtures.faults_full() else 5
-# A second in an overflow file, then a disk: ten times and more.
+# Records go to an overflow file for a second and then to the spool; this is more than ten times as long.
 SPOOLED_SECONDS = 30
 
 PROGRAM = """\
@@ -59,7 +59,7 @@ if not logspool.flush(60):
 
 
 class Frozen:
-    """The program with a pipe without a reader in the place of its log file."""
+    """The program; its log file is a pipe without a reader."""
 
     def __init__(self, folder: Path, queue_dir: Path, forks: int, end: str) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""The sink sqlite in programs that use the same database by Python's own copy of SQLite, or take it away."""
+"""The sink sqlite in programs that use the same database through Python's own copy of SQLite, or remove it."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ def rows(path):
 
 
 def once(numbers):
-    """Return the counts where each of these numbers is there once."""
+    """Return the expected counts if each of these numbers is there once."""
     return Counter(dict.fromkeys(numbers, 1))
 
 

@@ -1,4 +1,4 @@
-"""Targets that refuse bytes: counted by reason, the identities hold at every moment, back to normal by itself."""
+"""Targets that refuse bytes: drops are counted by reason, the sums agree at every moment, and writing resumes."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def test_a_full_device_prints_errors_through_the_fallback_at_most_ten_lines_a_se
 
     printed = outcome.err.decode().splitlines()
     assert any("error 0 end" in line for line in printed)
-    # At most ten lines a second and a few summaries, for the seconds this took.
+    # At most ten lines for each second of the run, and a few summaries.
     assert len(printed) <= 12 * (outcome.seconds + 1) + 10
 
 

@@ -51,12 +51,12 @@ def wait_for(route, server, first, count):
 
 
 def once(count):
-    """Return the counts where each of `count` records is there once."""
+    """Return the expected counts if each of `count` records is there once."""
     return Counter(range(count))
 
 
 def repeats(found):
-    """Return how many records came once more, in all."""
+    """Return the total number of repeated records."""
     return sum(times - 1 for times in found.values())
 
 
@@ -244,7 +244,7 @@ def test_no_call_waits_for_a_slow_receiver(name, tmp_path, queue_dir, server_of,
 
     seconds = said["ended"] - said["began"]
     record_property("summary", f"{count} calls in {seconds:.2f} s, the longest {said['longest'] * 1000:.0f} ms")
-    # By this pace the receiver needs more than 30 s for them.
+    # At this pace the receiver needs more than 30 s for them.
     assert seconds < 20 and said["longest"] < 0.5
     assert slow["dropped"] == 0 and (slow["written"] < count or not route.confirms)
     assert found == once(count)

@@ -38,7 +38,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that tests move."""
+    """A clock that tests advance."""
     now = [100.0]
     monkeypatch.setattr(llm.time, "perf_counter", lambda: now[0])
     return now
