@@ -408,9 +408,9 @@ def moment():
     if not keeps:
         own_open = [name for name, file in own.items() if file]
         for name in own_open:
-            # Its number is closed: the object must not close it again.
+            # The descriptor is closed already: the object must not close it again.
             dup2(os.open(os.devnull, os.O_RDONLY), own[name].fileno())
-    # Which numbers a program gets again is the kernel's choice, the lowest ones. A program that aims at the very
+    # The kernel assigns the lowest free numbers. A program that wants to reuse exactly these
     # numbers does so in a quiet moment.
     if choice.random() < 0.4 and not threads:
         side.INSTALLED and __import__("logspool").flush(20)

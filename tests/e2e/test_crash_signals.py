@@ -289,7 +289,7 @@ began = time.monotonic()
 thread.join()
 assert time.monotonic() - began < 1, "calls of another thread still wait for the end"
 assert len(came) == 50, came
-# At its default again, the signal ends the process, and behind what is queued.
+# With its default action again, the signal ends the process after the queued records are written.
 signal.signal(signal.SIGBUS, signal.SIG_DFL)
 log.info("crash %d end", 50)
 sys.stdout.flush()
@@ -302,7 +302,7 @@ def test_a_signal_handler_that_survives_the_crash_keeps_logging(tmp_path, queue_
 
     assert status == -signal.SIGBUS, stderr
     others = int((tmp_path / "stdout").read_text())
-    # What its own handler survived may have taken all the time that there is for waiting.
+    # The signals that its own handler survived may have used up all the waiting time.
     _assert_recoverable(tmp_path, queue_dir)
     written = lines.count(tmp_path / "app.log")
     assert written.numbers == {"other": list(range(others)), "crash": list(range(51))}

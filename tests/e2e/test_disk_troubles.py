@@ -143,11 +143,11 @@ with open(filler, "wb", buffering=0) as file:
             pass
 burst(0, HALF, float(sys.argv[3]))
 until(lambda: logspool.health().status == "failing", 30)
-# The sink fails with the first lines already; the collector may be behind.
+# The sink fails at the first lines; the collector may not have read all of them yet.
 until(lambda: (found := stats_view.snapshot()).written() + found.waiting() == 1 + HALF, 30)
 spooled = lambda: sum(sink.total("spooled") for sink in logspool.stats().sinks.values())
 if "spool_dir" in OPTIONS:
-    # A part of them has found room in the last page.
+    # A part of them fitted into the last page.
     until(lambda: spooled() + stats_view.snapshot().written() == 1 + HALF, 30)
 report("full.json", spooled=spooled())
 os.remove(filler)
@@ -282,7 +282,7 @@ report("failing.json")
 os.remove(flag)
 seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
 log.info("last 0 end")
-# What was written before the disk failed, and not synced, has to be there as well.
+# Lines that were written before the disk failed, and not synced, must be there as well.
 durable = logspool.flush(30, level="durable")
 report("repaired.json", seconds=seconds, durable=durable)
 """

@@ -33,7 +33,7 @@ def child(work, number, witness):
     import logspool
     kept, count = [], 0
     while True:
-        # Here its threads begin, which want both locks.
+        # The native threads start here; they need both locks.
         log.info("line %d end", count)
         os.write(witness, b"%d\\n" % count)
         count += 1

@@ -69,7 +69,7 @@ while number < records:
         number += 1
     if number % (batch * 50) == 0:
         broken += stats_view.snapshot().broken_identities()
-    # Paced over the time of the freeze.
+    # Spread over the time of the freeze.
     time.sleep(max(0, began + number / records * seconds - time.monotonic()))
 logged = time.monotonic() - began
 while "spool_dir" in options and not sum(row.total("spooled") for row in logspool.stats().sinks.values()):

@@ -21,7 +21,7 @@ log = logging.getLogger("app")
 log.setLevel(logging.INFO)
 side.install(shutdown_timeout=1)
 if os.path.exists("fifo"):
-    # What lies behind it stays in the queue: recovery meets the records of handlers that were closed long ago.
+    # Later records stay in the queue: recovery finds the records of handlers that were closed long ago.
     frozen = logging.FileHandler("fifo")
     log.addHandler(frozen)
 

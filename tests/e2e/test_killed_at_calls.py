@@ -47,7 +47,7 @@ while number < what["count"]:
     os.write(what["witness"], b"%d\\n" % number)
     number += 1
     if not number % 25:
-        # So that the thread of the lowest priority comes to its turn.
+        # So that the thread of the lowest priority can run.
         time.sleep(0.004)
 logspool.flush(30)
 # For each file: the thread that compresses has the lowest priority, and there may be hundreds.

@@ -44,7 +44,7 @@ while True:
     if number % burst == 0:
         sys.stdin.readline()
     log.info("record %d of %s", number, name)
-    # Told to somebody who outlives the power cut, once the call has returned.
+    # Reported to a process that survives the power cut, once the call has returned.
     os.write(1, b"%d\\n" % number)
     number += 1
 """

@@ -204,7 +204,7 @@ for worker in range(3):
         handler.setFormatter(logging.Formatter("%(message)s"))
         logging.root.addHandler(handler)
         run(f"worker-{worker}")
-# Else the lines of this process could fill the pipe before a worker has witnessed one.
+# Otherwise the lines of this process could fill the pipe before a worker has witnessed one.
 while not all(os.path.exists(f"worker-{each}.log") and os.path.getsize(f"worker-{each}.log") for each in range(3)):
     time.sleep(0.001)
 run("main")

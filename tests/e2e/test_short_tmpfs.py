@@ -19,7 +19,7 @@ import json, logging, os, signal, sys
 import logspool
 
 programs, records = int(sys.argv[1]), int(sys.argv[2])
-# This process logs nothing itself: nobody looks after those that it forks.
+# This process does not log, so no live process recovers the records of its children.
 logspool.install()
 log = logging.getLogger("app")
 log.setLevel(logging.INFO)
@@ -32,7 +32,7 @@ for program in range(programs):
         log.addHandler(handler)
         log.info("p%d 0 end", program)
         os.write(writer, b"1" if logspool.stats().queue.survives else b"0")
-        # What is logged right before the kill is queued.
+        # Records logged right before the kill are still queued.
         for number in range(1, records):
             log.info("p%d %d end", program, number)
         os.kill(os.getpid(), signal.SIGKILL)

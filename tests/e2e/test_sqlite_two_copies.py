@@ -170,7 +170,7 @@ with contextlib.closing(sqlite3.connect(path)) as database:
         " BEGIN SELECT RAISE(ABORT, 'no sevens'); END"
     )
     database.commit()
-# The last record is refused: health names the trouble of the last write.
+# The last record is refused: health names the error of the last write.
 write(100, 98)
 print(json.dumps({"counts": counts(), "health": str(logspool.health())}))
 """

@@ -71,7 +71,7 @@ def test_a_full_device_prints_errors_through_the_fallback_at_most_ten_lines_a_se
 FILE_SIZE_LIMIT = (
     _PRELUDE
     + """\
-# Sparse, and far beyond any segment: the limit below hits this file only.
+# Sparse, and far larger than any segment: the limit below applies to this file only.
 BASE = 256 * 1024 * 1024
 with open("app.log", "wb") as file:
     file.truncate(BASE)

@@ -95,7 +95,7 @@ DAEMON_THREAD = """\
 import logging, os, sys, threading
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
 returned = 0
@@ -133,7 +133,7 @@ BUSY = """\
 import logging, os, sys, threading
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
 witness = int(sys.argv[1])
@@ -192,7 +192,7 @@ ending = threading.Event()
 
 def end():
     ending.set()
-    # Only a daemon thread that gives the interpreter back lets this return.
+    # This returns only if the daemon thread releases the interpreter.
     time.sleep(0.2)
     os.write(1, b"ending\\n")
 
@@ -292,10 +292,10 @@ WITNESSED = """\
 import logging, os, sys, threading, time
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
-# Appended to by write(2): what stands in it was logged before.
+# Appended to with write(2): its content was logged before.
 witness = os.open("witness", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 enough = threading.Semaphore(0)
 
@@ -357,7 +357,7 @@ def test_no_line_whose_call_returned_before_the_exit_is_lost(run_program, queue_
 UNBOUNDED = """\
 import logging, os, signal, subprocess, sys
 from suite import side
-# Nobody reads the pipe before the end begins; then somebody does, until its last writer is gone.
+# The pipe is unread until the exit begins; then it is read until its last writer is gone.
 os.mkfifo("fifo")
 subprocess.Popen(["sh", "-c", "sleep 1; exec timeout {seconds} cat fifo > app.log"])
 held = os.open("fifo", os.O_RDWR)

@@ -39,7 +39,7 @@ assert lags() == {}
 
 began = time.monotonic()
 asyncio.run(run(lambda: None, 3))
-# One chain of timers, though it was asked for twice.
+# One chain of timers, although it was started twice.
 assert lags()["count"] <= (time.monotonic() - began) / 0.05 + 1
 
 asyncio.run(run(lambda: time.sleep(1.2), 1))

@@ -305,7 +305,7 @@ def count():
     yield from range(5000)
 stream = pool.stream(count)
 def take():
-    # The end has begun by then, and looks several times.
+    # The exit has begun by then, and checks several times.
     time.sleep(0.5)
     print(sum(1 for _ in stream))
 {taker}

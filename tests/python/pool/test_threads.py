@@ -308,7 +308,7 @@ class SlowToStart(Pool):
         starting.set()
         time.sleep(0.3)
 
-# `sys` goes last: meanwhile a worker and the thread of the timers come back.
+# `sys` is cleared last: meanwhile a worker and the timer thread return to the interpreter.
 sys.late = Late()
 called, starting = threading.Event(), threading.Event()
 if CALLBACK:

@@ -121,7 +121,7 @@ def test_a_field_named_like_a_part_follows_it(run_program, receiver):
 
 def test_python_and_the_collector_make_the_same_entries(run_program, receiver):
     both = """
-# What passes a filter is read by Python.
+# Python reads the records that pass a filter.
 other = logspool.ServiceHandler(sys.argv[1])
 other.addFilter(lambda record: True)
 seen = logging.getLogger("seen")

@@ -19,7 +19,7 @@ log.setLevel(1)
 log.propagate = False
 
 def later(number):
-    # The wait has begun by then; where it has not, the signal comes too early to show anything.
+    # The wait has begun by then; if not, the signal comes too early to show anything.
     time.sleep(0.3)
     os.kill(os.getpid(), number)
 

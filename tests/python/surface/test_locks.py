@@ -45,7 +45,7 @@ side.install()
 begun = threading.Event()
 
 class Slow:
-    # The import of a part takes long in one thread, and the main thread forks in the middle.
+    # One thread imports a slow module, and the main thread forks meanwhile.
     def find_spec(self, name, path=None, target=None):
         if name == "logspool._{part}":
             begun.set()

@@ -72,7 +72,7 @@ def end(number, frame):
     raise SystemExit(7)
 
 def later():
-    # The call waits by then; where it does not, the signal comes too early to show anything.
+    # The call waits by then; if not, the signal comes too early to show anything.
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGTERM)
 

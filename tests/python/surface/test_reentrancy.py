@@ -86,7 +86,7 @@ def elsewhere(act):
     thread.join()
 
 def exchange():
-    # From here on nothing but that cache holds the plan, and with it the list and the handler.
+    # From here on only that cache holds the plan, the list and the handler.
     first.handlers = []
     second.info("planned")
 

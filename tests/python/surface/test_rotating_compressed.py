@@ -112,7 +112,7 @@ for turn in range(20):
         log.info("parent %d end", number)
     number += 1
     assert logspool.flush(30)
-    # In the middle of a compression, mostly.
+    # Usually in the middle of a compression.
     child = os.fork()
     if not child:
         log.info("child%d 0 end", turn)

@@ -56,7 +56,7 @@ if side.INSTALLED:
 
 
 def _both_sides(run_program, before=""):
-    """Return what the installed side told and printed; the files of both sides are the same."""
+    """Return the reports and the output of the installed side; the files of both sides are the same."""
     lines = []
     for side in programs.SIDES:
         outcome, folder = run_program(before + LOGGING + TELL, side=side)

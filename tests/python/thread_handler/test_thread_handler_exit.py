@@ -18,7 +18,7 @@ if ending == "slow":
             super().emit(record)
             threading.Event().wait(0.002)
     wrapped = Slow(path)
-# The default gives up after seconds, and on a busy machine each pause of the slow handler takes ten times as long.
+# The default timeout is a few seconds, and on a busy machine each pause of the slow handler takes ten times as long.
 handler = ThreadHandler(wrapped, blocking_levels={"INFO"}, shutdown_timeout=60)
 log = logging.getLogger("exit")
 log.setLevel(logging.INFO)

@@ -15,7 +15,7 @@ from logspool._thread_handler import ThreadHandler
 class Counting(logging.Handler):
     count = 0
     def handle(self, record):
-        # Without the lock of stock handlers: an exception between its steps leaves it locked for good.
+        # Without the lock of stock handlers: an exception between its steps leaves it locked forever.
         self.count += record.name != "logspool"
 
 def start(size):
@@ -24,7 +24,7 @@ def start(size):
     handler = ThreadHandler(wrapped, queue_size=size, shutdown_timeout=20)
     log = logging.Logger("interrupted", logging.DEBUG)
     log.addHandler(handler)
-    log.isEnabledFor(logging.ERROR)  # known from now on, so that a call takes no lock of logging
+    log.isEnabledFor(logging.ERROR)  # cached from now on, so that a call takes no lock of logging
 
 def finish():
     assert handler.flush(20)

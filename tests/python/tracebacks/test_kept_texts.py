@@ -32,7 +32,7 @@ handler = logging.FileHandler("app.log", encoding="utf-8")
 handler.setFormatter(logging.Formatter("%(message)s"))
 log.addHandler(handler)
 log.propagate = False
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 logspool.install(blocking_timeout=60)
 
 SOURCE = "def fail(error):\\n    raise error\\n"
