@@ -1,4 +1,4 @@
-"""Install packages of Debian for the tests, where that is possible."""
+"""Install Debian packages for the tests if possible."""
 
 import os
 import shutil

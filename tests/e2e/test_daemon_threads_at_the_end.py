@@ -22,7 +22,7 @@ THREADS = (1, 8)
 FINALIZERS = {"cycle": "a finalizer logs", "task": "was destroyed but it is pending", "socket": "unclosed <socket"}
 RUNS = 504 if fixtures.faults_full() else 36
 AT_ONCE = 4
-# A hundred times what one program takes on a busy machine of two cores.
+# A hundred times the duration of one program on a busy machine of two cores.
 DEADLINE_SECONDS = 120
 
 PROGRAM = """\

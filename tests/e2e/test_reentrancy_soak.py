@@ -12,7 +12,7 @@ from suite import fixtures, lines, queue_folder
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-#: How long the signals come.
+#: The time for which signals are sent.
 SECONDS = {"memory": 1, "process": 5, "interval": 1, "checkpoint": 1, "sync": 1}
 if fixtures.faults_full():
     SECONDS = dict.fromkeys(SECONDS, 60)
@@ -92,11 +92,11 @@ print(json.dumps([dict(ends), found.offered(), found.refused(), found.dropped(),
 
 
 @pytest.mark.timeout(1800)
-# What an interpreter changes is the same in each mode.
+# Interpreters differ in the same way in each mode, so one mode runs on all of them.
 @pytest.mark.parametrize(
     "mode", [pytest.param(mode, marks=() if mode == "process" else pytest.mark.one_interpreter) for mode in SECONDS]
 )
-def test_signals_collections_and_threads_that_log_never_hang_and_are_all_accounted(
+def test_signals_collections_and_threads_that_log_never_hang_and_every_record_is_counted(
     run_program, queue_dir, record_property, mode
 ):
     seconds, period = SECONDS[mode], PERIOD_OF.get(mode, 0.00005)

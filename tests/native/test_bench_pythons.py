@@ -29,7 +29,7 @@ def test_a_run_within_the_goals_misses_none(pythons):
     assert "| 3.15 | 115.0 (3,000.0) | 1.15 | 13.0 (300.0) | 1.30 | 22.0 | 1.10 |" == lines[-1]
 
 
-def test_each_figure_above_its_goal_is_missed(pythons):
+def test_each_figure_above_its_goal_is_a_miss(pythons):
     for row, figure in (("info", 116.0), ("exception", 13.1), ("start", 22.1)):
         _, missed = pythons.table(_found(**{"15": {row: figure}}))
 

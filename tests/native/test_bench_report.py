@@ -62,11 +62,11 @@ def test_a_run_within_all_bounds_misses_none(report):
         ("hello, Nim", "raw", {"wall": 0.16}, "hello, Nim: wall time of logspool beside raw"),
     ],
 )
-def test_one_figure_above_its_bound_is_missed(report, group, row, figures, what):
+def test_one_figure_above_its_bound_is_a_miss(report, group, row, figures, what):
     assert [what] == missed(report.judge(changed(group, row, **figures), 0.5, 0))
 
 
-def test_a_long_call_and_a_line_out_of_order_are_missed(report):
+def test_a_long_call_or_a_line_out_of_order_is_a_miss(report):
     assert 2 == len(missed(report.judge(GROUPS, 1.0, 1)))
 
 

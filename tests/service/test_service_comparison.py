@@ -46,13 +46,13 @@ def verdict(verdicts, words):
     return found
 
 
-def test_a_ratio_is_taken_inside_each_round_and_its_median_judged(judged):
+def test_ratios_are_computed_inside_each_round_and_their_median_is_judged(judged):
     found = verdict(judged["targets"].judge(judged["results"]()), "native client into PostgreSQL")
 
     assert (pytest.approx(2 / 3), True) == (found.value, found.met)
 
 
-def test_a_round_that_only_one_side_has_gives_no_ratio(judged):
+def test_a_round_with_only_one_side_gives_no_ratio(judged):
     results = judged["results"]()
     for number, rate in ((2, 9000.0), (4, 300.0)):
         results.add(judged["native"].client(judged["native"].POSTGRES, 1), "native", number, {"rate": rate, "lost": 0})
@@ -63,7 +63,7 @@ def test_a_round_that_only_one_side_has_gives_no_ratio(judged):
 
 
 @pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}])
-def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
+def test_a_lost_or_duplicated_record_misses_a_target(judged, wrong):
     good = verdict(judged["targets"].judge_counts(judged["results"]()), "records counted")
     bad = verdict(judged["targets"].judge_counts(judged["results"](**wrong)), "records counted")
 
@@ -71,7 +71,7 @@ def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
     assert "native, PostgreSQL: native client, 1 process" in bad.value
 
 
-def test_a_datagram_may_be_lost_but_not_without_being_counted(judged):
+def test_a_lost_datagram_must_be_counted(judged):
     results = judged["results"]()
     results.add("20 processes: logspool serve", "datagram", 0, {"lost_percent": 5, "uncounted": 0, "doubled": 0})
     counted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_in_order_and_then_the_end() {
+    fn values_arrive_in_order_before_the_end() {
         let channel = Channel::new(0);
         channel.add_sender();
         assert_eq!(TakeOutcome::Nothing, channel.take());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_and_room_comes_back() {
+    fn a_full_channel_refuses_values_until_there_is_room() {
         let channel = Channel::new(1);
         channel.add_sender();
         channel.put('a', false).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_channel_takes_nothing_and_gives_back_what_it_had() {
+    fn a_closed_channel_accepts_nothing_and_returns_its_values() {
         let channel = Channel::new(1);
         channel.add_sender();
         channel.put('a', false).unwrap();
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_counts_a_sender_off_unless_the_lock_is_held() {
+    fn a_forked_child_removes_a_sender_unless_the_lock_is_held() {
         let channel = Channel::<()>::new(0);
         channel.add_sender();
         let held = channel.state();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_hand_over_everything() {
+    fn threads_pass_on_every_value() {
         const EACH: u64 = 20_000;
         let channel = Channel::new(3);
         (0..3).for_each(|_| channel.add_sender());

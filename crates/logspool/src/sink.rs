@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_whole_records_or_one_that_is_longer() {
+    fn a_piece_is_whole_records_or_one_longer_record() {
         let piece = |ends: &[u32], part: usize| {
             let bytes = vec![b'x'; *ends.last().unwrap() as usize - 1000];
             Lines { bytes: &bytes, marks: &marks(ends), before: 1000 }.piece(part, 200_000)

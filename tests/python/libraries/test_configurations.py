@@ -64,14 +64,14 @@ def test_a_quick_run_finds_equal_lines_in_every_row_and_leaves_results(bench, tm
         b"process %d",
     ],
 )
-def test_times_and_numbers_of_processes_do_not_count_and_every_other_byte_does(bench, line):
+def test_the_comparison_ignores_times_and_process_ids_and_nothing_else(bench, line):
     difference, moving = bench["masked"].difference, (re.compile(rb"(?<=process )\d+"),)
 
     assert difference(line % 123, line % 456, moving) is None
     assert "differ from stock logging: 1" in difference(line % 123, line % 123 + b" ", moving)
 
 
-def test_a_time_of_another_form_differs(bench):
+def test_a_time_in_another_format_is_a_difference(bench):
     assert bench["masked"].difference(b"2026-11-25 23:12:46,123 x\n", b"2026-11-25 23:12:46.123 x\n")
     assert bench["masked"].difference(b"2026-11-25 23:12:46,123 x\n", b"2026-11-25 23:12:46,12 x\n")
 
@@ -114,7 +114,7 @@ def test_a_measurement_that_fails_is_named_and_not_repeated(bench, monkeypatch):
     assert ["stock", "logspool"] == asked
 
 
-def test_the_best_turns_are_compared_with_the_stated_ratios(bench):
+def test_the_best_rounds_are_compared_with_the_stated_ratios(bench):
     results = bench["results"](plain=(1000.0, 10.0), context_filter=(1000.0, 900.0), queue=(1.0, 9.0))
     verdicts = bench["targets"].judge(results, ["plain", "context-filter", "queue"])
 

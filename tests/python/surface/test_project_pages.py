@@ -58,7 +58,7 @@ def test_the_files_that_a_page_names_exist(page, places):
     assert [] == list(_missing(_text(page), places))
 
 
-def test_a_name_of_a_moved_file_is_found(places):
+def test_a_reference_to_a_moved_file_is_found(places):
     text = "`segment/layout.rs` moved to `segment/nowhere.rs`, beside `crates/{logspool,logspool-gone}/`, `sinks/*.rs`"
 
     assert ["crates/logspool-gone/", "segment/nowhere.rs"] == list(_missing(text, places))
@@ -74,7 +74,7 @@ def _crates():
     return found
 
 
-def test_the_table_of_crates_has_every_crate_below_those_that_it_uses():
+def test_the_table_of_crates_lists_every_crate_after_its_dependencies():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(logspool[\w-]*)` \| [^|]+ \| ([^|]+) \|$", text, flags=re.MULTILINE)
     names = [name for name, _ in rows]

@@ -56,7 +56,7 @@ if side.INSTALLED:
 
 
 def _both_sides(run_program, before=""):
-    """Return what the installed side told and printed; the files of both sides are the same."""
+    """Return the reports and the output of the installed side; the files of both sides are the same."""
     lines = []
     for side in programs.SIDES:
         outcome, folder = run_program(before + LOGGING + TELL, side=side)
@@ -132,7 +132,7 @@ except RuntimeError:
     assert 0 == paths["stock"]
 
 
-def test_a_lock_with_other_words_is_not_used(run_program):
+def test_a_lock_with_another_memory_layout_is_not_used(run_program):
     program = """\
 from logspool import _native
 class Other:
@@ -148,7 +148,7 @@ print(_native.lock_self_check(object()))
     assert 2 == len(outcome.out.splitlines())
 
 
-def test_a_build_without_its_native_module_is_told_how_to_get_it(run_program, tmp_path):
+def test_a_build_without_its_native_module_says_how_to_get_it(run_program, tmp_path):
     import logspool
 
     package = tmp_path / "elsewhere" / "logspool"

@@ -220,7 +220,7 @@ impl Producer {
             return false;
         }
         // The lock makes the head and the ring of the last writer visible
-        // (model: `threads_that_share_a_lane_see_that_it_grew`).
+        // (model: `threads_that_share_a_lane_see_its_growth`).
         self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
         self.look_up_ring();
         true
@@ -622,7 +622,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no fork")]
-    fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
+    fn a_forked_child_can_call_every_method_of_a_producer_of_its_parent() {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();
         segment.lane(0).set_first_ring(offset, 4096);

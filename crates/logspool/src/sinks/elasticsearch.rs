@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_index_has_are_refused() {
+    fn invalid_index_names_are_refused() {
         for name in ["", "Logs", "a/b", "_a", "-a", "a b", "..", "a?x"] {
             assert!(IndexName::from_value(&OptionValue::Text(name.to_owned())).is_err(), "{name}");
         }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_loki_refuses_are_refused_at_once() {
+    fn labels_that_loki_would_refuse_are_refused_at_once() {
         for text in ["a-b=c", "1a=b", "level=x", "logger=x", "app"] {
             let error = LokiLabels::from_value(&OptionValue::Text(text.to_owned())).unwrap_err();
             assert!(error.contains("(fix: "), "{error}");
