@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pools import timers
 from pools.compress import SLICES, WAITED
 from pools.exclusion import NONE
 from pools.idle import LOCK
-from pools.part import STOCK, own
-from results import Results
-from tables import NOT_CHOSEN
-from targets import Target, Verdict, judge_target
+from pools.part import STOCK
+from targets import Target, count
 
 
 def _ratio(
@@ -76,65 +72,12 @@ TARGETS = [
     Target("memory of a job that waits, push", ("Pool.push", "memory", "bytes"), at_most=256, unit="bytes"),
 ]
 
-#: (what, row, part, figure, most in any round): a median would hide one bad round.
 COUNTS = [
-    ("threads that pending timers add", "Pool.submit_later", "timers", "threads_more", 1),
-    ("timers lost or fired twice", "Pool.submit_later", "timers", "wrong", 0),
-    ("timers fired early", "Pool.submit_later", "timers", "early", 0),
-    ("many timers, not pending, not cancelled or fired", timers.CANCELLED, "timers", "wrong", 0),
-    ("rounds with two inside a Semaphore", "Semaphore", "exclusion", "violations", 0),
+    count("threads that pending timers add", "Pool.submit_later", "timers", "threads_more", 1),
+    count("timers lost or fired twice", "Pool.submit_later", "timers", "wrong"),
+    count("timers fired early", "Pool.submit_later", "timers", "early"),
+    count("many timers, not pending, not cancelled or fired", timers.CANCELLED, "timers", "wrong"),
+    count("rounds with two inside a Semaphore", "Semaphore", "exclusion", "violations"),
+    # Without a semaphore the same check has to find violations, or it proves nothing.
+    Target("the same without a semaphore", (NONE, "exclusion", "violations"), at_least=1, unit="", take=max),
 ]
-
-
-def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; figures that were not measured have their reason."""
-    return [*_judge_figures(results), *judge_counts(results)]
-
-
-def judge_counts(results: Results) -> list[Verdict]:
-    """Compare the figures that hold in a run of any length: no time, no memory."""
-    return [*_judge_counts(results), _judge_control(results), _judge_failures(results)]
-
-
-def _judge_figures(results: Results) -> Iterator[Verdict]:
-    for target in TARGETS:
-        verdict = judge_target(target, results)
-        if verdict.value is None:
-            cells = [target.figure, *([target.over] if target.over else [])]
-            verdict = _unmeasured(results, target.what, target.bound, [cell[:2] for cell in cells])
-        yield verdict
-
-
-def _judge_counts(results: Results) -> Iterator[Verdict]:
-    for what, row, part, figure, most in COUNTS:
-        value = results.worst(row, part, figure)
-        if value is None:
-            yield _unmeasured(results, what, f"<= {most}", [(row, part)])
-        else:
-            yield Verdict(what, f"<= {most}", value, value <= most)
-
-
-def _judge_control(results: Results) -> Verdict:
-    """Without a semaphore the same check has to find violations, or it proves nothing."""
-    what, bound = "the same without a semaphore", ">= 1"
-    value = results.worst(NONE, "exclusion", "violations")
-    if value is None:
-        return _unmeasured(results, what, bound, [(NONE, "exclusion")])
-    return Verdict(what, bound, value, value >= 1)
-
-
-def _judge_failures(results: Results) -> Verdict:
-    failed = [f"{cell}: {reason}" for cell, reason in results.failed.items() if own(cell)]
-    return Verdict("rows of logspool that failed", "none", "; ".join(failed) or "none", not failed)
-
-
-def _unmeasured(results: Results, what: str, bound: str, cells: list[tuple[str, str]]) -> Verdict:
-    """Tell what failed, which misses a target, from what cannot be measured here or was not asked for."""
-    for row, part in cells:
-        if f"{row} {part}" in results.failed:
-            return Verdict(what, bound, results.failed[f"{row} {part}"], False)
-    for row, part in cells:
-        reason = results.skipped.get(part) or results.skipped.get(row.split(".")[0])
-        if reason:
-            return Verdict(what, bound, reason, None)
-    return Verdict(what, bound, NOT_CHOSEN, None)

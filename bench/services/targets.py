@@ -6,8 +6,7 @@ from results import Results
 from services import bombs, fresh, memory, native, once, pickles, questions, readers, stdlib, syslog
 from services.ground import POSTGRES, SQLITE
 from services.part import Sizes
-from tables import NOT_CHOSEN
-from targets import Target, Verdict, judge_target
+from targets import Target, Verdict, count, unmeasured
 
 SIZES = Sizes()
 
@@ -96,42 +95,22 @@ TARGETS = [
 ]
 
 
-def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; figures that were not measured have their reason."""
-    verdicts = []
-    for target in TARGETS:
-        verdict = judge_target(target, results)
-        if verdict.value is None:
-            cells = [target.figure, *([target.over] if target.over else [])]
-            verdict = _unmeasured(results, target.what, target.bound, [cell[:2] for cell in cells])
-        verdicts.append(verdict)
-    return [*verdicts, *judge_counts(results)]
+COUNTS = [
+    count("records refused to senders who can wait", memory.OVERLOAD, "memory", "refused"),
+    count("records taken while no more may wait", memory.OVERLOAD, "memory", "taken_when_full"),
+]
 
 
-def judge_counts(results: Results) -> list[Verdict]:
-    """Compare the figures that hold in a run of any length: no time, no memory."""
-    return [
-        _judge_overload(results, "records refused to senders who can wait", "refused"),
-        _judge_overload(results, "records taken while no more may wait", "taken_when_full"),
-        _judge_datagrams(results),
-        _judge_records(results),
-        _judge_failures(results),
-    ]
-
-
-def _judge_overload(results: Results, what: str, figure: str) -> Verdict:
-    bound = "<= 0"
-    value = results.worst(memory.OVERLOAD, "memory", figure)
-    if value is None:
-        return _unmeasured(results, what, bound, [(memory.OVERLOAD, "memory")])
-    return Verdict(what, bound, value, value <= 0)
+def judge_records(results: Results) -> list[Verdict]:
+    """Judge what holds for every row."""
+    return [_judge_datagrams(results), _judge_records(results)]
 
 
 def _judge_datagrams(results: Results) -> Verdict:
     what, bound = "datagrams lost uncounted, or counted and not lost", "<= 0"
     rows = [row for row, parts in results.cells.items() if "datagram" in parts]
     if not rows:
-        return _unmeasured(results, what, bound, [("", "datagram")])
+        return unmeasured(results, what, bound, [("", "datagram")])
     value = max(abs(found) for row in rows for found in results.values(row, "datagram", "uncounted"))
     return Verdict(what, bound, value, value <= 0)
 
@@ -149,20 +128,3 @@ def _judge_records(results: Results) -> Verdict:
                     wrong.append(f"{part}, {row}: {lost:.0f} lost, {doubled:.0f} doubled")
     what = f"records counted in the stores and files, in {rounds} runs"
     return Verdict(what, "0 lost, 0 doubled", "; ".join(wrong) or "all there, each once", not wrong)
-
-
-def _judge_failures(results: Results) -> Verdict:
-    failed = [f"{cell}: {reason}" for cell, reason in results.failed.items()]
-    return Verdict("parts that failed", "none", "; ".join(failed) or "none", not failed)
-
-
-def _unmeasured(results: Results, what: str, bound: str, cells: list[tuple[str, str]]) -> Verdict:
-    """Tell what failed, which misses a target, from what cannot be measured here or was not asked for."""
-    for row, part in cells:
-        for failed, reason in results.failed.items():
-            if failed in (part, f"{row} {part}"):
-                return Verdict(what, bound, reason, False)
-    for _, part in cells:
-        if part in results.skipped:
-            return Verdict(what, bound, results.skipped[part], None)
-    return Verdict(what, bound, NOT_CHOSEN, None)
