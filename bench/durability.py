@@ -21,7 +21,7 @@ import recovery
 from parts import Column, Part
 from results import Results
 from runner import Bench, numbered
-from targets import Target
+from targets import beside
 
 #: Name -> durability, threads, records of each thread, what is timed. "raw" shows the limit of the disk: the same
 #: number of lines in one write and one fdatasync, without any logging.
@@ -59,25 +59,10 @@ TIMES = Part("times", "Recovery", (Column("s", "s", 3),), compared_with=lambda _
 
 #: The targets: each has its yardstick.
 TARGETS = (
-    Target(
-        "checkpoint 50 beside raw, 50 lines",
-        ("checkpoint 50", "rate", "rate"),
-        over=("raw, 50 lines", "rate", "rate"),
-        at_least=0.5,
-    ),
-    Target(
-        "sync, 16 threads beside 1 thread",
-        ("sync, 16 threads", "rate", "rate"),
-        over=("sync, 1 thread", "rate", "rate"),
-        at_least=5,
-    ),
-    Target(
-        "call, process beside memory",
-        ("call, process", "calls", "ns"),
-        over=("call, memory", "calls", "ns"),
-        at_most=1.3,
-    ),
-    Target("recovery beside cp and a sync", (RECOVERY, "times", "s"), over=(COPY, "times", "s"), at_most=2),
+    beside("checkpoint 50 beside raw, 50 lines", "checkpoint 50", "raw, 50 lines", "rate", "rate", at_least=0.5),
+    beside("sync, 16 threads beside 1 thread", "sync, 16 threads", "sync, 1 thread", "rate", "rate", at_least=5),
+    beside("call, process beside memory", "call, process", "call, memory", "calls", "ns", at_most=1.3),
+    beside("recovery beside cp and a sync", RECOVERY, COPY, "times", "s", at_most=2),
 )
 
 RECOVERED_RECORDS = 1_000_000

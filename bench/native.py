@@ -24,7 +24,7 @@ import machine
 from parts import Column, Part
 from results import Results
 from runner import Bench, numbered
-from targets import Target, count
+from targets import Target, beside, count
 
 ROOT = machine.ROOT
 SOURCES = ROOT / "bench" / "native"
@@ -76,7 +76,7 @@ STALLED, ORDER = "stalled pipe", "order, 4 threads"
 
 TARGETS = (
     *(
-        Target(f"{group}: {words} of {row} beside {other}", (row, group, figure), (other, group, figure), at_most=bound)
+        beside(f"{group}: {words} of {row} beside {other}", row, other, group, figure, at_most=bound)
         for words, figure, bounds in (("wall time", "wall", WALL_BOUNDS), ("processor time", "cpu_ns", CPU_BOUNDS))
         for group, row, other, bound in bounds
     ),

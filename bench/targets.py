@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from results import Results
 
@@ -60,6 +61,11 @@ class Target:
             return Verdict(self.what, self.bound, value, met)
         cells = [cell[:2] for cell in (self.figure, self.over) if cell is not None]
         return unmeasured(results, self.what, self.bound, cells)
+
+
+def beside(what: str, row: str, other: str, part: str, figure: str, **bound: Any) -> Target:
+    """Return a target for the ratio of one figure of two rows."""
+    return Target(what, (row, part, figure), over=(other, part, figure), **bound)
 
 
 def count(what: str, row: str, part: str, figure: str, at_most: float = 0) -> Target:

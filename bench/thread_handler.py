@@ -48,7 +48,7 @@ import apart
 from parts import Column, Part, turns
 from results import Results
 from runner import Bench, numbered
-from targets import Target, count
+from targets import beside, count
 
 ROWS = ("ThreadHandler", "backgroundlog", "QueueListener", "FileHandler")
 PEERS = ("backgroundlog", "QueueListener")
@@ -236,11 +236,8 @@ class ThreadHandlers(Bench):
     parts = (*PARTS.values(), LOADED)
     rounds = 7
     targets = tuple(
-        Target(
-            f"ThreadHandler beside {peer}, {words}, {part.name}",
-            ("ThreadHandler", part.name, figure),
-            over=(peer, part.name, figure),
-            at_most=1,
+        beside(
+            f"ThreadHandler beside {peer}, {words}, {part.name}", "ThreadHandler", peer, part.name, figure, at_most=1
         )
         for part in PARTS.values()
         for peer in PEERS

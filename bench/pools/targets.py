@@ -7,60 +7,52 @@ from pools.compress import SLICES, WAITED
 from pools.exclusion import NONE
 from pools.idle import LOCK
 from pools.part import STOCK
-from targets import Target, count
-
-
-def _ratio(
-    what: str,
-    part: str,
-    above: str,
-    below: str,
-    *,
-    figure: str = "us",
-    at_most: float | None = None,
-    at_least: float | None = None,
-) -> Target:
-    return Target(what, (above, part, figure), over=(below, part, figure), at_most=at_most, at_least=at_least)
-
+from targets import Target, beside, count
 
 TARGETS = [
-    _ratio("submit and result against ThreadPoolExecutor", "jobs", STOCK, "Pool.submit", at_least=15),
-    _ratio("submit and result against fastthreadpool", "jobs", "fastthreadpool.submit", "Pool.submit", at_least=1.5),
-    _ratio("push against fastthreadpool", "jobs", "fastthreadpool.submit", "Pool.push", at_least=5),
-    _ratio("map against the for loop", "jobs", "Pool.map", "for loop", at_most=1.3),
-    _ratio("map against ThreadPool.map_async", "jobs", "Pool.map", "ThreadPool.map_async", at_most=1),
-    _ratio("map against fastthreadpool.map", "jobs", "Pool.map", "fastthreadpool.map", at_most=1),
+    beside("submit and result against ThreadPoolExecutor", STOCK, "Pool.submit", "jobs", "us", at_least=15),
+    beside(
+        "submit and result against fastthreadpool", "fastthreadpool.submit", "Pool.submit", "jobs", "us", at_least=1.5
+    ),
+    beside("push against fastthreadpool", "fastthreadpool.submit", "Pool.push", "jobs", "us", at_least=5),
+    beside("map against the for loop", "Pool.map", "for loop", "jobs", "us", at_most=1.3),
+    beside("map against ThreadPool.map_async", "Pool.map", "ThreadPool.map_async", "jobs", "us", at_most=1),
+    beside("map against fastthreadpool.map", "Pool.map", "fastthreadpool.map", "jobs", "us", at_most=1),
     Target(
         "native as_completed over submit and result",
         ("as_completed, native", "jobs", "over_submit_us"),
         at_most=0.5,
         unit="us",
     ),
-    _ratio(
+    beside(
         "stdlib's as_completed, on Pool against its own",
-        "jobs",
         "as_completed, stdlib's on Pool",
         "as_completed, stdlib",
+        "jobs",
+        "us",
         at_most=1,
     ),
-    _ratio("gather of run against run_in_executor", "jobs", "run_in_executor, gather", "Pool.run, gather", at_least=10),
-    _ratio("semaphore against threading's", "semaphores", "threading.Semaphore", "Semaphore", at_least=30),
-    _ratio("semaphore against fastthreadpool's", "semaphores", "fastthreadpool.Semaphore", "Semaphore", at_least=1.2),
-    _ratio(
-        "until a job starts, p50, against a wake by Lock",
-        "idle",
-        "Pool.submit",
-        LOCK,
-        figure="start_p50_us",
-        at_most=1.2,
+    beside(
+        "gather of run against run_in_executor",
+        "run_in_executor, gather",
+        "Pool.run, gather",
+        "jobs",
+        "us",
+        at_least=10,
     ),
-    _ratio("compress, submit and wait against threads over slices", "compress", WAITED, SLICES, at_most=1.03),
-    _ratio("compress, map against threads over slices", "compress", "Pool.map", SLICES, at_most=1.03),
-    _ratio(
+    beside("semaphore against threading's", "threading.Semaphore", "Semaphore", "semaphores", "us", at_least=30),
+    beside(
+        "semaphore against fastthreadpool's", "fastthreadpool.Semaphore", "Semaphore", "semaphores", "us", at_least=1.2
+    ),
+    beside("until a job starts, p50, against a wake by Lock", "Pool.submit", LOCK, "idle", "start_p50_us", at_most=1.2),
+    beside("compress, submit and wait against threads over slices", WAITED, SLICES, "compress", "us", at_most=1.03),
+    beside("compress, map against threads over slices", "Pool.map", SLICES, "compress", "us", at_most=1.03),
+    beside(
         "jobs of 5 us without the GIL, 2 workers against 1",
-        "scaling",
         "Pool.submit, 1 worker",
         "Pool.submit, 2 workers",
+        "scaling",
+        "us",
         at_least=1.6,
     ),
     Target("adding a timer", ("Pool.submit_later", "timers", "add_us"), at_most=1, unit="us"),
