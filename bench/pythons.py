@@ -103,8 +103,8 @@ def measure(python: str, side: str) -> dict[str, float]:
     return dict(json.loads(done.stdout))
 
 
-def prepared(tag: str, build: bool) -> str | None:
-    """Return the command of an interpreter with the extension, None where it is not at hand."""
+def prepared(tag: str, build: bool) -> tuple[str, str] | None:
+    """Return the command and version of an interpreter with the extension, None where it is not at hand."""
     interpreter = interpreters.resolve(tag)
     if interpreter is None:
         terminal.note(f"Python {tag} is not at hand")
@@ -113,7 +113,7 @@ def prepared(tag: str, build: bool) -> str | None:
     if build:
         with environment.locked(f"venv-{interpreter.tag}-bench"):
             made.ensure().build_extension()
-    return str(made.python)
+    return str(made.python), interpreter.version
 
 
 class Pythons(Bench):
@@ -135,14 +135,19 @@ class Pythons(Bench):
 
     def measure(self, options: argparse.Namespace, results: Results) -> None:
         """Measure all interpreters in turn."""
-        found = {tag: prepared(tag, not options.built) for tag in options.pythons.split()}
-        pythons = {tag: python for tag, python in found.items() if python is not None}
+        asked = {tag: prepared(tag, not options.built) for tag in options.pythons.split()}
+        found = {tag: python for tag, python in asked.items() if python is not None}
+        pythons = {tag: python for tag, (python, _) in found.items()}
+        results.facts["versions"] = [version for _, version in found.values()]
         if not pythons:
             raise terminal.fail("none of the interpreters is at hand", 2)
         for number in numbered(options.rounds):
             for tag in alternating(pythons, number):
                 for side in (STOCK, OWN):
                     results.take(tag, side, number, partial(measure, pythons[tag], side))
+
+    def facts_in_words(self, results: Results) -> str:
+        return f"measured: CPython {', '.join(results.facts['versions'])}, {super().facts_in_words(results)}"
 
     def must_work(self, cell: str) -> bool:
         return True
