@@ -9,7 +9,7 @@ import pytest
 @pytest.fixture(scope="module")
 def pythons():
     before = list(sys.path)
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+    sys.path[:0] = [str(Path(__file__).resolve().parents[2] / folder) for folder in ("bench", "scripts")]
     import pythons
 
     yield pythons

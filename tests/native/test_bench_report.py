@@ -23,7 +23,7 @@ GROUPS = {
 @pytest.fixture(scope="module")
 def native():
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
     import native
 
     yield native

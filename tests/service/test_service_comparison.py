@@ -12,7 +12,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 def judged():
     """Return what judges a run and what shows it, without anything that measures."""
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
     import service
     from results import Results
     from services import native

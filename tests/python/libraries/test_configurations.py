@@ -15,7 +15,7 @@ BENCH = Path(__file__).resolve().parents[3] / "bench"
 def bench():
     """Return the script and the functions with which it compares and judges."""
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
     import apart
     import configurations
     from configured import CONFIGURATIONS, masked, targets
