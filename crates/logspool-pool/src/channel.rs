@@ -10,6 +10,8 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
+use super::jobs::QueueLimit;
+
 /// Result of [`Channel::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum TakeOutcome<T> {
@@ -97,17 +99,17 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Queues a value. With `beyond`, the bound is ignored.
+    /// Queues a value.
     ///
     /// # Errors
     ///
     /// Returns the value and why it was refused.
-    pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, ValueRefused)> {
+    pub fn put(&self, value: T, limit: QueueLimit) -> Result<(), (T, ValueRefused)> {
         let mut state = self.state();
         if state.closed {
             return Err((value, ValueRefused::Closed));
         }
-        if !beyond && self.bound != 0 && state.values.len() >= self.bound {
+        if limit == QueueLimit::Kept && self.bound != 0 && state.values.len() >= self.bound {
             return Err((value, ValueRefused::Full));
         }
         state.values.push_back(value);
@@ -197,8 +199,8 @@ mod tests {
         let channel = Channel::new(0);
         channel.add_sender();
         assert_eq!(TakeOutcome::Nothing, channel.take());
-        channel.put(1, false).unwrap();
-        channel.put(2, false).unwrap();
+        channel.put(1, QueueLimit::Kept).unwrap();
+        channel.put(2, QueueLimit::Kept).unwrap();
         channel.remove_sender();
         assert_eq!(2, channel.len());
         assert_eq!(
@@ -211,13 +213,13 @@ mod tests {
     fn a_full_channel_refuses_values_until_there_is_room() {
         let channel = Channel::new(1);
         channel.add_sender();
-        channel.put('a', false).unwrap();
-        assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', false));
+        channel.put('a', QueueLimit::Kept).unwrap();
+        assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', QueueLimit::Kept));
         assert!(!channel.wait_for_room(Duration::from_millis(1)));
         assert_eq!(TakeOutcome::Value('a'), channel.take());
         assert!(channel.wait_for_room(Duration::ZERO));
-        channel.put('b', false).unwrap();
-        channel.put('c', true).unwrap();
+        channel.put('b', QueueLimit::Kept).unwrap();
+        channel.put('c', QueueLimit::Ignored).unwrap();
         assert_eq!(2, channel.len(), "one of them beyond the bound");
     }
 
@@ -225,9 +227,9 @@ mod tests {
     fn a_closed_channel_accepts_nothing_and_returns_its_values() {
         let channel = Channel::new(1);
         channel.add_sender();
-        channel.put('a', false).unwrap();
+        channel.put('a', QueueLimit::Kept).unwrap();
         assert_eq!(vec!['a'], Vec::from(channel.close()));
-        assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', false));
+        assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', QueueLimit::Kept));
         assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
         assert_eq!(TakeOutcome::End, channel.take());
     }
@@ -254,7 +256,7 @@ mod tests {
                 scope.spawn(|| {
                     for number in 0..EACH {
                         let mut value = number;
-                        while let Err((back, ValueRefused::Full)) = channel.put(value, false) {
+                        while let Err((back, ValueRefused::Full)) = channel.put(value, QueueLimit::Kept) {
                             value = back;
                             channel.wait_for_room(Duration::from_secs(10));
                         }

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::channel::{Channel, TakeOutcome};
-use super::jobs::{Jobs, QueuePosition, WorkerEvent, WorkerStep};
+use super::jobs::{Jobs, QueueLimit, QueuePosition, WorkerEvent, WorkerStep};
 use super::timers::{self, Clock, ClockReadings, Timers};
 use super::{JobState, Promise, Semaphore};
 
@@ -132,12 +132,12 @@ fn an_observer_sees_the_completion_or_is_notified() {
 fn a_job_is_never_left_while_a_worker_sleeps() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false), "the first job starts a worker");
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, QueueLimit::Kept), "the first job starts a worker");
         let worker = {
             let jobs = jobs.clone();
             thread::spawn(move || work(&jobs))
         };
-        assert!(jobs.push(2, QueuePosition::Normal, false).is_ok());
+        assert!(jobs.push(2, QueuePosition::Normal, QueueLimit::Kept).is_ok());
         while !jobs.wait_for_rest(std::time::Duration::ZERO) {}
         jobs.close();
         assert_eq!(3, worker.join().unwrap());
@@ -166,7 +166,7 @@ fn work(jobs: &Jobs<u32>) -> u32 {
 fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false));
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, QueueLimit::Kept));
         assert_eq!((Ok(()), Ok(())), (jobs.announce(), jobs.announce()));
         let worker = {
             let jobs = jobs.clone();
@@ -216,7 +216,7 @@ fn channel_waiters_never_miss_a_value_the_end_or_free_room() {
             let channel = channel.clone();
             thread::spawn(move || {
                 for value in [1, 2] {
-                    while channel.put(value, false).is_err() {
+                    while channel.put(value, QueueLimit::Kept).is_err() {
                         channel.wait_for_room(std::time::Duration::ZERO);
                     }
                 }

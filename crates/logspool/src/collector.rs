@@ -11,7 +11,7 @@ mod host;
 mod pause;
 
 pub use host::CollectorHost;
-pub use pause::Pause;
+pub use pause::{LONGEST_PAUSE, Pause};
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;

@@ -1,7 +1,7 @@
 //! The interface of sinks: a sink accepts finished lines.
 //!
 //! Pipeline stage: writer (see ARCHITECTURE.md). Each sink has its own writer thread, so it may block. The author of a
-//! sink writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries,
+//! sink writes `open` (see `sinks.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries,
 //! accounting and barriers. If the destination confirms records, the sink is also a [`Courier`].
 
 mod shared_log;

@@ -132,10 +132,11 @@ def test_the_waiting_time_of_requests_to_a_stalled_server_is_counted(load, rate)
 
 def test_a_missed_target_and_a_wrong_account_are_named(load):
     plan, results = load("inference.plan"), load("results").Results({})
+    judge = load("inference.__main__").Inference().judge
     good = {"ratio": 0.97, "added_us": 10.0, "p99_ratio": 1.2, "exact": "yes"}
     for workload, kind in [("tokens", "file"), ("classify", "file"), *(("classify", kind) for kind in plan.sinks.BAD)]:
         results.add("logspool", plan.case(workload, kind), 0, good)
-    assert all(verdict.met for verdict in plan.judge(results))
+    assert all(verdict.met for verdict in judge(results))
 
     results.cells["logspool"]["classify file"][0] |= {"ratio": 0.969}
     results.cells["logspool"]["classify frozen"][0] |= {"p99_ratio": 1.21, "exact": "one is missing"}
@@ -144,7 +145,7 @@ def test_a_missed_target_and_a_wrong_account_are_named(load):
         "classify: requests a second, of none",
         "classify, pipe that nobody reads: p99 at a fixed rate, of none",
         "logspool, classify frozen: accepted = written + dropped, and what was written has arrived",
-    ] == [verdict.what for verdict in plan.judge(results) if verdict.met is False]
+    ] == [verdict.what for verdict in judge(results) if verdict.met is False]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")

@@ -141,6 +141,8 @@ def test_a_duplicate_type_name_is_found(workspace):
         ("passed on; as above.", True),
         ("as the caller says, attached.", True),
         ("live objects.", True),
+        ("the caller's promise.", True),
+        ("the contract of the function.", True),
         ("`count` pieces were written by `add`.", False),
         ("the plan keeps the type alive.", False),
         ("attached; the frame is\n    // borrowed from the running thread.", False),

@@ -115,7 +115,8 @@ impl From<RingError> for PushError {
 unsafe fn write_head(ring: *mut u8, slot: RecordOffsets, head: &mut Head, value_bytes: usize) -> *mut u8 {
     head.len = (HEAD_BYTES + value_bytes) as u32;
     head.ticks = clock::ticks();
-    // SAFETY: the caller's promise.
+    // SAFETY: the ring holds `slot` with a head and `value_bytes`, and a head at the filler: the producer took them
+    // from it.
     unsafe {
         if let Some((offset, bytes)) = slot.filler {
             let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
@@ -136,7 +137,7 @@ const BLOB_BYTES: usize = 9;
 ///
 /// There are [`BLOB_BYTES`] bytes at `values`.
 unsafe fn write_blob(values: *mut u8, number: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the record was taken with `BLOB_BYTES` bytes for its values.
     unsafe {
         values.write(tag::BLOB);
         values.add(1).cast::<u64>().write_unaligned(number);
