@@ -72,11 +72,11 @@ def test_a_run_within_all_bounds_misses_none(native):
         ("hello, Nim", "raw", {"wall": 0.16}, "hello, Nim: wall time of logspool beside raw"),
     ],
 )
-def test_one_figure_above_its_bound_is_missed(native, group, row, figures, what):
+def test_one_figure_above_its_bound_is_a_miss(native, group, row, figures, what):
     assert [what] == missed(native, results_of(native, changed=[(group, row, figures)]))
 
 
-def test_a_long_call_and_a_line_out_of_order_are_missed(native):
+def test_a_long_call_or_a_line_out_of_order_is_a_miss(native):
     assert 2 == len(missed(native, results_of(native, above_ms=1.1, inverted=1)))
 
 

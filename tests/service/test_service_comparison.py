@@ -38,7 +38,7 @@ def verdict(verdicts, words):
     return found
 
 
-def test_a_ratio_is_taken_inside_each_round_and_its_median_judged(judged):
+def test_ratios_are_computed_inside_each_round_and_their_median_is_judged(judged):
     found = verdict(judged["bench"].judge(judged["results"]()), "native client into PostgreSQL")
 
     assert (pytest.approx(2 / 3), True) == (found.value, found.met)
@@ -55,7 +55,7 @@ def test_a_round_with_only_one_side_gives_no_ratio(judged):
 
 
 @pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}])
-def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
+def test_a_lost_or_duplicated_record_misses_a_target(judged, wrong):
     good = verdict(judged["bench"].judge_counts(judged["results"]()), "records counted")
     bad = verdict(judged["bench"].judge_counts(judged["results"](**wrong)), "records counted")
 
