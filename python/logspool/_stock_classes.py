@@ -8,11 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
 
 from logspool import _native
 
-Answer = TypeVar("Answer")
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Answer = TypeVar("Answer")
 
 #: (class, name) -> (native replacement, stock function), filled by `_install`.
 replaced: dict[tuple[type, str], tuple[Any, Any]] = {}
