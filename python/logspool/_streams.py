@@ -20,8 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    #: Parts of words: object, byte offset into the object, mask, value. A mask of 0 only keeps the object alive.
-    Watched = tuple[tuple[Any, int, int, int], ...]
+#: Parts of words: object, byte offset into the object, mask, value. A mask of 0 only keeps the object alive.
+Watched = tuple[tuple[object, int, int, int], ...]
 
 _WORD = 8
 _WHOLE = (1 << 64) - 1
