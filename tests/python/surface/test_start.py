@@ -10,9 +10,13 @@ from logspool import _tuples
 
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
-# `logging` itself loads more on newer interpreters, so only what comes after it counts.
+# `logging` and the tracebacks of stock logging load more on some interpreters; only what comes after it counts.
 PROGRAM = """
 import logging, sys
+try:
+    raise ValueError("by stock logging")
+except ValueError as error:
+    logging.Formatter().formatException((type(error), error, error.__traceback__))
 known = set(sys.modules)
 import logspool
 logspool.install()
@@ -28,7 +32,8 @@ print(*sorted(name for name in set(sys.modules) - known if name.split(".")[0] !=
 """
 
 #: The modules that the package needs. All are quick to load: `typing` alone would take as long as all of logspool.
-NEEDED = {"__future__", "atexit", "contextvars", "encodings.latin_1", "math", "signal", "stat"}
+NEEDED = {"__future__", "_contextvars", "contextvars", "copy", "encodings.latin_1", "math", "signal"}
+NEEDED |= {"_math_integer", "math.integer"}  # `math` of 3.15
 
 
 class Place(_tuples.NamedTuple):
