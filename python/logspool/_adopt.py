@@ -17,10 +17,16 @@ import sys
 import types
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
 
 from logspool import _imports, _locks, _logging_globals
 from logspool._stock_classes import changed_method, defined_on_class, first_in, is_stock, kept_answer
+from logspool._tuples import NamedTuple
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Guards planning. The lock is reentrant, because a signal handler may log while a plan is made. A forked child makes a
 #: new lock.

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 from logspool import _logging_globals, _native, _stock_classes
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: The name of each function in native code, with its class and its name there.
 _FUNCTIONS: dict[str, tuple[type, str]] = {

@@ -12,10 +12,16 @@ import sys
 import threading
 import time
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
 
 from logspool import _interpreter, _native
 from logspool._stock_classes import changed_method, stock_function
+from logspool._tuples import NamedTuple
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class LoggingGlobals(NamedTuple):
