@@ -10,7 +10,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo tools test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -41,6 +41,12 @@ test-python: check-tools
 test-native: check-tools
 	@$(PYTHON) scripts/native_tools.py
 	@$(PYTHON) scripts/run_pytest.py --label native -- tests/native $(PYTEST_OPTIONS)
+
+tools: check-tools ## Get the programs of others that the tests use (each test command also does this for its own)
+	@$(PYTHON) scripts/service_tools.py
+	@$(PYTHON) scripts/monitor_tools.py
+	@$(PYTHON) scripts/native_tools.py
+	@$(PYTHON) scripts/fault_tools.py
 
 test-receivers: check-tools ## Test the sinks against real receivers: needs Go; builds them once
 	@$(PYTHON) scripts/receiver_tools.py

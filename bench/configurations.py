@@ -9,36 +9,40 @@ The exit code is 1 where a line is missing or differs, or a stated ratio is miss
 """
 
 import argparse
-import json
 import os
-import sys
+import statistics
 import tempfile
 from pathlib import Path
 
+import apart
+import chart
 import compare
-import machine
-import report
-from configured import CONFIGURATIONS, show
+from configured import CONFIGURATIONS
 from configured.configuration import Configuration
 from configured.masked import difference
-from configured.measure import VARIANTS, file_of, measure, measure_apart
-from configured.targets import judge, judge_lines
+from configured.measure import OWN, STOCK, VARIANTS, file_of, measure_apart
+from configured.targets import best, judge, ratio
+from report import Table
 from results import Results
-from terminal import fail, paint  # its folder was added by report
+from runner import Bench, alternating, numbered
+from targets import Verdict
 
 # Chosen: the slowest row takes a second; half as many records double the spread of the fast rows.
 RECORDS, TURNS = 20_000, 5
 QUICK_RECORDS = 500
+
+FIGURES = (("caller_ns", "caller's CPU"), ("end_to_end_ns", "end to end"), ("total_cpu_ns", "total CPU"))
 
 
 def run_turn(configuration: Configuration, number: int, records: int, results: Results) -> None:
     """Measure a row once in each variant, and compare the files."""
     with tempfile.TemporaryDirectory(prefix="logspool-bench-", dir=os.environ.get("LOGSPOOL_BENCH_DIR")) as name:
         folder = Path(name)
-        for variant in VARIANTS if number % 2 == 0 else VARIANTS[::-1]:
-            found = measure_apart(Path(__file__), configuration, variant, records, folder)
-            if isinstance(found, str):
-                results.failed[configuration.name] = found
+        for variant in alternating(VARIANTS, number):
+            try:
+                found = measure_apart(configuration, variant, records, folder)
+            except apart.Failed as error:
+                results.failed[configuration.name] = f"{variant} {error}"
                 return
             results.add(configuration.name, variant, number, found)
         stock, own = (file_of(folder, variant).read_bytes() for variant in VARIANTS)
@@ -47,63 +51,136 @@ def run_turn(configuration: Configuration, number: int, records: int, results: R
         results.failed[configuration.name] = differs
 
 
-def run(names: list[str], turns: int, records: int) -> Results:
+def run(names: list[str], turns: int, records: int, results: Results) -> None:
     """Measure the rows in all turns; a row that failed once is not measured again."""
-    results = Results({**machine.describe(), "records": records, "turns": turns})
+    results.facts |= {"records": records, "turns": turns}
     for name in names:
-        reason = compare.why_not(CONFIGURATIONS[name])
-        if reason:
+        if reason := compare.why_not(CONFIGURATIONS[name]):
             results.skipped[name] = reason
-    for number in range(turns):
-        print(f"turn {number + 1} of {turns}", file=sys.stderr, flush=True)
+    for number in numbered(turns, "turn"):
         for name in names:
             if name not in results.skipped and name not in results.failed:
                 run_turn(CONFIGURATIONS[name], number, records, results)
-    return results
 
 
-def main() -> None:
-    """Measure, show, keep, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--records", type=int, help=f"records of a measurement; default: {RECORDS:,}")
-    parser.add_argument("--turns", type=int, default=TURNS, help="the best of so many counts")
-    parser.add_argument("--rows", help=f"names separated by commas, of {', '.join(CONFIGURATIONS)}; default: all")
-    parser.add_argument("--quick", action="store_true", help="one turn of few records, kept in build/bench")
-    parser.add_argument(
-        "--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/configurations"
+class Configurations(Bench):
+    """The comparison of configurations with stock logging."""
+
+    title = picture = "What people configure"
+    folder = "configurations"
+    readme = "bench-configurations"
+    notes = (
+        "Nanoseconds per record, the best of all turns; a ratio is stock logging's figure over logspool's.",
+        "The caller's CPU is that of the logging thread, end to end ends when all lines are in the file, total CPU is "
+        "that of all threads of the process.",
     )
-    for hidden in ("--row", "--variant", "--folder"):
-        parser.add_argument(hidden, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    records = options.records or (QUICK_RECORDS if options.quick else RECORDS)
-    if options.row:
-        found = measure(CONFIGURATIONS[options.row], options.variant, records, Path(options.folder))
-        print(json.dumps(found))
-        return
-    names = options.rows.split(",") if options.rows else list(CONFIGURATIONS)
-    if unknown := [name for name in names if name not in CONFIGURATIONS]:
-        raise fail(f"unknown: {', '.join(unknown)} (rows: {', '.join(CONFIGURATIONS)})", 2)
-    if options.turns < 1 or records < 1:
-        raise fail("--turns and --records have to be 1 or more", 2)
-    results = run(names, 1 if options.quick else options.turns, records)
-    whole = not (options.quick or options.rows or options.records)
-    default = machine.ROOT / ("bench/runs" if whole else "build/bench")
-    folder = (options.out or default / machine.folder_name(results.facts) / "configurations").resolve()
-    verdicts = [judge_lines(results)] if options.quick else [judge_lines(results), *judge(results, names)]
-    show.keep(folder, results, names, verdicts)
-    print(f"\n{paint(show.TITLE, 'bold')}: {show.where(results)}")
-    report.print_table(show.table(results, names))
-    print("", *show.details(results), sep="\n")
-    if options.quick:
-        print("\na quick run judges the lines alone; waiting for the last record is most of its time end to end")
-    report.print_verdicts(verdicts)
-    print(f"\nresults: {folder}/summary.md, raw.json, plot.svg")
-    if whole and options.out is None:
-        show.update_readme(folder, results, names)
-    missed = [verdict for verdict in verdicts if verdict.met is False]
-    if missed:
-        raise fail(f"{len(missed)} targets missed: {'; '.join(verdict.what for verdict in missed)}")
+    choices = (("rows", CONFIGURATIONS),)
+    sizes = (("records", RECORDS, "records of a measurement"),)
+    rounds, rounds_option = TURNS, "turns"
+    quick = True
+
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Measure all chosen rows."""
+        records = QUICK_RECORDS if options.quick and options.records == RECORDS else options.records
+        run(options.rows, options.rounds, records, results)
+
+    def must_work(self, cell: str) -> bool:
+        """Each row needs all lines, equal to the lines of stock logging."""
+        return True
+
+    def judge(self, results: Results) -> list[Verdict]:
+        """Compare with the stated ratios."""
+        return [*self.judge_counts(results), *judge(results, names_of(results))]
+
+    def tables(self, results: Results) -> list[tuple[Table, list[str]]]:
+        """Return the table, and why calls left the native path."""
+        reasons = {
+            f"{name}: {reason}"
+            for name, variants in results.cells.items()
+            for found in variants.get(OWN, [])
+            for reason in found["reasons"].values()
+        }
+        return [(table(results, names_of(results)), sorted(reasons))]
+
+    def panels(self, results: Results) -> list[chart.Panel]:
+        """Show the ratio of the caller's CPU of each row."""
+        bars = []
+        for name in names_of(results):
+            value, missing = ratio(results, name, "caller_ns"), _missing(results, name)
+            words = (missing or f"{value or 0:.3g}").splitlines()[0][:60]
+            bars.append(
+                chart.Bar(CONFIGURATIONS[name].title, None if missing else value, words, bool(value and value >= 1))
+            )
+        bars.sort(key=lambda bar: (bar.value is None, -(bar.value or 0)))
+        return [
+            chart.Panel("The caller's CPU per record: stock logging / logspool (logarithmic)", bars, logarithmic=True)
+        ]
+
+    def readme_lines(self, results: Results, place: Path) -> list[str]:
+        """Return the median and the picture."""
+        ratios = [found for name in names_of(results) if (found := ratio(results, name, "caller_ns"))]
+        median = f"The median of {len(names_of(results))} configurations is {_median(ratios)} x."
+        return [median, "", *super().readme_lines(results, place)]
+
+    def facts_in_words(self, results: Results) -> str:
+        """Return the size of the run."""
+        return f"{results.facts['records']:,} records, turns: {results.facts['turns']}"
+
+
+def names_of(results: Results) -> list[str]:
+    """Return the rows of a run: measured, failed and skipped, in the order of the table."""
+    known = results.cells.keys() | results.failed.keys() | results.skipped.keys()
+    return [name for name in CONFIGURATIONS if name in known]
+
+
+def table(results: Results, names: list[str]) -> Table:
+    """Return a row for each configuration, the median of the ratios, and the number of ratios below 1."""
+    head = ["configuration"]
+    for _, title in FIGURES:
+        head += [f"{title}: {STOCK}", OWN, "ratio"]
+    rows = [_row(results, name, len(head)) for name in names]
+    ratios = [[found for name in names if (found := ratio(results, name, figure))] for figure, _ in FIGURES]
+    for words, summarise in (("median ratio", _median), ("ratios below 1.0", _below_one)):
+        rows.append([words])
+        for values in ratios:
+            rows[-1] += ["", "", summarise(values)]
+        rows[-1].append("")
+    return Table(Configurations.title, [*head, "path"], rows)
+
+
+def _row(results: Results, name: str, width: int) -> list[str]:
+    title, missing = CONFIGURATIONS[name].title, _missing(results, name)
+    if missing:
+        return [title, missing.splitlines()[0], *[""] * (width - 1)]
+    row = [title]
+    for figure, _ in FIGURES:
+        row += [f"{best(results, name, variant, figure) or 0:,.0f}" for variant in VARIANTS]
+        row.append(f"{ratio(results, name, figure) or 0:.2f}")
+    return [*row, _path(results.rounds(name, OWN)[-1]["paths"])]
+
+
+def _missing(results: Results, name: str) -> str | None:
+    if name in results.failed:
+        return f"failed: {results.failed[name]}"
+    return f"skipped: {results.skipped[name]}" if name in results.skipped else None
+
+
+def _path(paths: dict[str, int]) -> str:
+    """Return the path that the calls took, with shares if they took several."""
+    taken = {name.replace("_", " "): count for name, count in paths.items() if count}
+    total = sum(taken.values())
+    if len(taken) == 1:
+        return next(iter(taken))
+    return ", ".join(f"{name} {count / total:.0%}" for name, count in taken.items()) or "none"
+
+
+def _median(values: list[float]) -> str:
+    return f"{statistics.median(values):.2f}" if values else ""
+
+
+def _below_one(values: list[float]) -> str:
+    return str(sum(value < 1 for value in values))
 
 
 if __name__ == "__main__":
-    main()
+    Configurations().main()

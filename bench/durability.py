@@ -7,18 +7,21 @@ disk: syncs cost nothing on tmpfs.
 Exit code 1 when a stated ratio is missed or a line is not there.
 """
 
+from __future__ import annotations
+
 import argparse
-import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import machine
+import apart
 import recovery
+from parts import Column, Part
+from results import Results
+from runner import Bench, numbered
+from targets import beside
 
 #: Name -> durability, threads, records of each thread, what is timed. "raw" shows the limit of the disk: the same
 #: number of lines in one write and one fdatasync, without any logging.
@@ -39,21 +42,28 @@ BURSTS = 200
 
 RECOVERY, COPY = "recovery", "cp and a sync"
 
-#: The targets: a least ratio, or for times a greatest. Each has its yardstick; rows without a bound are shown because
-#: they explain the others. `checkpoint` waits for a sync every 50 records: the disk bounds it, on most disks to a small
-#: part of the rate of `process`.
-TARGETS = (
-    ("checkpoint 50", "raw, 50 lines", 0.5),
-    ("checkpoint 50", "process", None),
-    ("raw, 50 lines", "process", None),
-    ("sync, 16 threads", "sync, 1 thread", 5.0),
-    ("sync, 1 thread", "raw, 1 line", None),
-    ("call, process", "call, memory", 1.3),
-    (RECOVERY, COPY, 2.0),
+RATES = Part(
+    "rate",
+    "Until everything is in the file, and as durable as promised",
+    columns=(Column("rate", "records a second", 0), Column("of_process", "of `process`", 3)),
+    compared_with={
+        "checkpoint 50": "raw, 50 lines",
+        "sync, 16 threads": "sync, 1 thread",
+        "sync, 1 thread": "raw, 1 line",
+    }.get,
+    question="`checkpoint` waits for a sync every 50 records: the disk bounds it, on most disks to a small part of the "
+    "rate of `process`. `raw` is the limit of the disk.",
 )
+CALLS = Part("calls", "One call", (Column("ns", "ns a call", 0),), compared_with=lambda _: "call, memory")
+TIMES = Part("times", "Recovery", (Column("s", "s", 3),), compared_with=lambda _: COPY)
 
-#: Figures of which less is better.
-TIMES = {name for name, case in CASES.items() if case[3] == "calls"} | {RECOVERY, COPY}
+#: The targets: each has its yardstick.
+TARGETS = (
+    beside("checkpoint 50 beside raw, 50 lines", "checkpoint 50", "raw, 50 lines", "rate", "rate", at_least=0.5),
+    beside("sync, 16 threads beside 1 thread", "sync, 16 threads", "sync, 1 thread", "rate", "rate", at_least=5),
+    beside("call, process beside memory", "call, process", "call, memory", "calls", "ns", at_most=1.3),
+    beside("recovery beside cp and a sync", RECOVERY, COPY, "times", "s", at_most=2),
+)
 
 RECOVERED_RECORDS = 1_000_000
 
@@ -69,8 +79,10 @@ def raw(lines: int, records: int, path: str) -> float:
     return records / (time.perf_counter() - begin)
 
 
-def measure(durability: str, threads: int, records: int, timed: str, path: str) -> float:
+def measure(case: str, folder: str) -> float:
     """Run one case in this process. Returns records a second, or nanoseconds of a call."""
+    durability, threads, records, timed = CASES[case]
+    path = f"{folder}/bench.log"
     if durability == "raw":
         return raw(threads, records, path)
     import logging
@@ -117,65 +129,39 @@ def measure(durability: str, threads: int, records: int, timed: str, path: str) 
     return threads * records / seconds
 
 
-def show(found: dict[str, list[float]]) -> tuple[list[str], bool]:
-    """Return the lines of the summary, and whether every bound holds."""
-    lines = []
-    for name, results in found.items():
-        unit = "s" if name in (RECOVERY, COPY) else "ns a call" if name in TIMES else "records a second"
-        digits = ".3f" if unit == "s" else ",.0f"
-        middle, least, most = (format(pick(results), digits) for pick in (statistics.median, min, max))
-        lines.append(f"{name:<18} {middle:>12} {unit} ({least} to {most})")
-    holds = True
-    for name, beside, bound in TARGETS:
-        ratio = statistics.median(one / other for one, other in zip(found[name], found[beside], strict=True))
-        verdict = ""
-        if bound is not None:
-            met = ratio <= bound if name in TIMES else ratio >= bound
-            holds = holds and met
-            verdict = f", {'met' if met else 'missed'}: {'<=' if name in TIMES else '>='} {bound:g}x"
-        lines.append(f"{name} / {beside}: {ratio:.2f}x{verdict}")
-    return lines, holds
+class Durability(Bench):
+    """The comparison of the durability modes."""
 
+    title = "What durability costs"
+    folder = "durability"
+    parts = (RATES, CALLS, TIMES)
+    targets = TARGETS
 
-def main() -> int:
-    """Run the cases in turns and print medians, spread and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the files are written")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/durability")
-    parser.add_argument("--case", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.case:
-        durability, threads, records, timed = CASES[options.case]
-        print(measure(durability, threads, records, timed, str(options.folder / "bench.log")))
-        return 0
-    if options.rounds < 1:
-        parser.error("--rounds has to be 1 or more")
-    found: dict[str, list[float]] = {name: [] for name in (*CASES, RECOVERY, COPY)}
-    for number in range(options.rounds):
-        print(f"round {number + 1} of {options.rounds}", file=sys.stderr, flush=True)
-        for name in CASES:
-            with tempfile.TemporaryDirectory(dir=options.folder, prefix="durability-") as folder:
-                command = [sys.executable, __file__, "--case", name, "--folder", folder]
-                ran = subprocess.run(command, capture_output=True, text=True, timeout=600, env=dict(os.environ))
-            if ran.returncode:
-                raise SystemExit(f"{name}: {ran.stderr}")
-            found[name].append(float(ran.stdout))
-        recovered, copied, _ = recovery.measure_in(options.folder, RECOVERED_RECORDS)
-        found[RECOVERY].append(recovered)
-        found[COPY].append(copied)
-    lines, holds = show(found)
-    print("\n".join(lines))
-    facts = machine.describe()
-    out = options.out or machine.ROOT / "bench" / "runs" / machine.folder_name(facts) / "durability"
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "raw.json").write_text(json.dumps({"machine": facts, "rounds": found}, indent=1))
-    head = f"{options.rounds} rounds; Python {facts['python']}, {facts['processor']}, commit {facts['commit']}."
-    text = "\n".join(lines)
-    (out / "summary.md").write_text(f"# What durability costs\n\n{head}\n\n```text\n{text}\n```\n")
-    print(f"\nresults: {out}/summary.md, raw.json")
-    return 0 if holds else 1
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the folder, which decides about the disk."""
+        parser.add_argument("--folder", type=Path, default=Path.cwd(), help="where the files are written")
+
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Run the cases in turns."""
+        for number in numbered(options.rounds):
+            found = {}
+            for name in CASES:
+                with tempfile.TemporaryDirectory(dir=options.folder, prefix="durability-") as folder:
+                    found[name] = apart.ask("durability", name, folder, seconds=600)
+            for name, (_, _, _, timed) in CASES.items():
+                if timed == "calls":
+                    results.add(name, CALLS.name, number, {"ns": found[name]})
+                else:
+                    rate = found[name]
+                    results.add(name, RATES.name, number, {"rate": rate, "of_process": rate / found["process"]})
+            recovered, copied, _ = recovery.measure_in(options.folder, RECOVERED_RECORDS)
+            results.add(RECOVERY, TIMES.name, number, {"s": recovered})
+            results.add(COPY, TIMES.name, number, {"s": copied})
+
+    def own(self, row: str) -> bool:
+        """Say whether a row is logspool's."""
+        return row != COPY and not row.startswith("raw")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    Durability().main()

@@ -23,15 +23,15 @@ FEW, MANY = 5_000, 45_000
 #: The modes whose calls are counted. The other modes differ in pauses, not in work.
 MODES = ("throughput", "latency", "threads")
 
-#: Runs a cell as `worker.py` does, without reading the file afterwards: that costs more than the calls.
+#: Runs a cell as `compare.py` does, without reading the file afterwards: that costs more than the calls.
 PROGRAM = """
-import sys
+import os, sys
 sys.path.insert(0, {bench!r})
 import lines
 lines.check = lambda *_: {{}}
 import worker
-sys.argv = ["worker.py", {case!r}, {mode!r}, "{records}"]
-worker.main()
+worker.measure(worker.CASES[{case!r}], {mode!r}, {records})
+os._exit(0)
 """
 
 

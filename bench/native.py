@@ -5,26 +5,28 @@ time per line, peak memory, and the lines in its file, which are counted. All lo
 of the same form. A whole run is kept in `bench/runs`; the exit code is 1 where a bound is missed.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
 import resource
 import select
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "scripts"))
+import apart
+import machine
+from parts import Column, Part
+from results import Results
+from runner import Bench, numbered
+from targets import Target, beside, count
 
-import machine  # noqa: E402
-import native_report  # noqa: E402
-import report  # noqa: E402
-import terminal  # noqa: E402
-
+ROOT = machine.ROOT
 SOURCES = ROOT / "bench" / "native"
 #: The Rust program has dependencies of its own, which are kept built.
 RUST_TARGET = ROOT / "build" / "target-bench-native"
@@ -34,6 +36,64 @@ LINES, TURNS = 4_000_000, 5
 LOGGERS = ("logspool", "logspool-pattern", "spdlog", "spdlog-async", "none")
 #: Lines of a run whose pipe is not read at first, at 200,000 a second, and the seconds until it is read.
 STALLED_LINES, STALLED_SECONDS = 500_000, 1.5
+
+
+#: Largest ratios that are asked: group, row, row that it is compared with, largest ratio of the wall times.
+WALL_BOUNDS = (
+    ("burst, 1 thread", "logspool", "spdlog", 0.5),
+    ("burst, 1 thread", "logspool-pattern", "spdlog", 0.4),
+    ("burst, 1 thread", "logspool", "spdlog-async", 0.25),
+    ("burst, 4 threads", "logspool", "spdlog", 0.5),
+    ("burst, 4 threads", "logspool", "spdlog-async", 1 / 15),
+    ("hello, Nim", "logspool", "channel", 0.33),
+    ("hello, Nim", "logspool", "raw", 6.0),
+    ("burst, Rust", "logspool", "tracing-appender", 1 / 5),
+    ("burst, Rust", "logspool-tracing", "tracing-appender", 1 / 3),
+    ("burst, Rust", "logspool", "spdlog-rs", 1 / 2),
+)
+#: The same for the processor time per line.
+CPU_BOUNDS = (
+    ("burst, 1 thread", "logspool", "spdlog", 0.5),
+    ("burst, 1 thread", "logspool-pattern", "spdlog", 0.5),
+)
+#: Most memory of a row, in MB: group, row, bound.
+MEMORY_BOUNDS = (("burst, 1 thread", "logspool", 16.0), ("burst, 4 threads", "logspool", 16.0))
+#: Most nanoseconds by which a paced call may exceed a call of the empty loop.
+CALL_NS = {"p50": 20, "p99": 100, "p99.9": 500}
+#: Most milliseconds by which a call may exceed an empty call, in the best run of a stalled pipe.
+STALLED_CALL_MS = 1.0
+
+
+COLUMNS = (
+    Column("wall", "wall, s", 3),
+    Column("lines", "lines", 0),
+    Column("cpu_ns", "CPU a line, ns", 0),
+    Column("rss_mb", "peak memory, MB", 1),
+    *(Column(name, f"{name}, ns", 0) for name in ("p50", "p99", "p99.9", "max")),
+)
+GROUPS = ("burst, 1 thread", "burst, 4 threads", "paced, 1 thread", "hello, Nim", "burst, Rust")
+STALLED, ORDER = "stalled pipe", "order, 4 threads"
+
+TARGETS = (
+    *(
+        beside(f"{group}: {words} of {row} beside {other}", row, other, group, figure, at_most=bound)
+        for words, figure, bounds in (("wall time", "wall", WALL_BOUNDS), ("processor time", "cpu_ns", CPU_BOUNDS))
+        for group, row, other, bound in bounds
+    ),
+    *(Target(f"{group}: {row}", (row, group, "rss_mb"), at_most=mb, unit="MB") for group, row, mb in MEMORY_BOUNDS),
+    *(
+        Target(f"paced call above an empty loop, {name}", ("logspool", "paced", name), at_most=bound, unit="ns")
+        for name, bound in CALL_NS.items()
+    ),
+    Target(
+        "stalled pipe: longest call above an empty one, in the best run",
+        ("logspool", STALLED, "above_ms"),
+        at_most=STALLED_CALL_MS,
+        unit="ms",
+        take=min,
+    ),
+    count("lines before an earlier one, 4 threads", "logspool", ORDER, "inverted"),
+)
 
 
 def build(folder: Path) -> None:
@@ -50,7 +110,7 @@ def build(folder: Path) -> None:
     subprocess.run([*rust, "--target-dir", RUST_TARGET], check=True)
 
 
-def measure(command: list[str], file: Path) -> dict[str, float]:
+def measure(command: list[str], file: Path, wanted: int) -> dict[str, float]:
     """Run a program and return its time, memory and lines."""
     file.unlink(missing_ok=True)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -62,27 +122,12 @@ def measure(command: list[str], file: Path) -> dict[str, float]:
     # A disk that cannot keep up fills the overflow; logspool then says so in the file.
     lines = text.count(b"\n") - text.count(b" the queue is ")
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {"wall": wall, "cpu": cpu, "lines": lines, **json.loads(shown or "{}")}
-
-
-def group(name: str, rows: dict[str, list[str]], lines: int, file: Path, turns: int) -> dict[str, dict[str, float]]:
-    """Run the rows in turns and show their medians."""
-    terminal.step(f"{name}: {lines} lines, median of {turns} runs in turns")
-    runs: dict[str, list[dict[str, float]]] = {row: [] for row in rows}
-    for _ in range(turns):
-        for row, command in rows.items():
-            runs[row].append(measure(command, file))
-    medians = {}
-    for row, of_row in runs.items():
-        median = {key: statistics.median(run[key] for run in of_row) for key in of_row[0]}
-        kept = {run["lines"] for run in of_row}
-        if row != "none" and kept != {lines}:
-            raise SystemExit(f"{name}, {row}: {sorted(kept)} lines in the files, not {lines}")
-        medians[row] = median
-        median["cpu_ns"] = median["cpu"] / lines * 1e9
-        median["p99.9"] = median.pop("p999", 0)
-    report.print_table(native_report.table(name, medians))
-    return medians
+    if command[1] != "none" and lines != wanted:
+        raise apart.Failed(f"{lines} lines in the file, not {wanted}")
+    figures = json.loads(shown or "{}")
+    if "p999" in figures:
+        figures["p99.9"] = figures.pop("p999")
+    return {"wall": wall, "cpu_ns": cpu / wanted * 1e9, "lines": lines, **figures}
 
 
 def stalled(program: Path, folder: Path) -> dict[str, float]:
@@ -106,82 +151,80 @@ def stalled(program: Path, folder: Path) -> dict[str, float]:
     finally:
         os.close(held)
         pipe.unlink()
-    return result
+    if not result["lines"] == result["written"] == result["offered"] == STALLED_LINES:
+        raise apart.Failed(f"the counts are not exact: {result}")
+    return {**result, "above_ms": result["max_ms"] - result["max_empty_ms"]}
 
 
-def longest_stalled_call(program: Path, folder: Path, turns: int) -> float:
-    """Return the milliseconds by which the longest call exceeds an empty call, in the best run of a stalled pipe."""
-    terminal.step(f"stalled pipe: {STALLED_LINES} lines at 200,000 a second, read after {STALLED_SECONDS} s")
-    longest = []
-    for _ in range(turns):
-        run = stalled(program, folder)
-        print(
-            f"    longest call {run['max_ms']:7.3f} ms, empty {run['max_empty_ms']:7.3f} ms, {run['lines']} lines, "
-            f"{run['written']} written, {run['refused']} refused"
-        )
-        if not run["lines"] == run["written"] == run["offered"] == STALLED_LINES:
-            raise SystemExit("stalled pipe: the counts are not exact")
-        longest.append(run["max_ms"] - run["max_empty_ms"])
-    return min(longest)
-
-
-def inversions(program: Path, file: Path, lines: int) -> int:
-    """Return the number of lines of 4 threads that have an earlier time than a line before them."""
-    terminal.step(f"order: {lines} lines by 4 threads")
-    file.unlink(missing_ok=True)
-    command = [program, "logspool", "4", str(lines // 4), file, "ordered"]
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    count, newest, found = 0, b"", 0
+def inversions(program: Path, file: Path, lines: int) -> dict[str, float]:
+    """Count the lines of 4 threads that have an earlier time than a line before them."""
+    measure([str(program), "logspool", "4", str(lines // 4), str(file), "ordered"], file, lines)
+    newest, found = b"", 0
     with file.open("rb") as written:
         for line in written:
-            stamp = line[:29]
-            count += 1
-            found += stamp < newest
-            newest = max(newest, stamp)
-    if count != lines:
-        raise SystemExit(f"order: {count} lines in the file, not {lines}")
-    print(f"    {found} lines before an earlier one")
-    return found
+            found += line[:29] < newest
+            newest = max(newest, line[:29])
+    return {"inverted": found}
 
 
-def main() -> None:
-    """Build, run and judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", type=int, default=LINES, help="lines of a burst")
-    parser.add_argument("--turns", type=int, default=TURNS, help="runs of each row")
-    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/native")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        build(folder)
-        file = folder / "out.log"
-        results: native_report.Groups = {}
-        for threads in (1, 4):
-            each = options.lines // threads
-            rows = {row: [str(folder / "lines"), row, str(threads), str(each), str(file)] for row in LOGGERS}
-            title = f"burst, {threads} thread{'s' if threads > 1 else ''}"
-            results[title] = group(title, rows, each * threads, file, options.turns)
-        rows = {row: [str(folder / "lines"), row, "1", "200000", str(file), "paced"] for row in LOGGERS}
-        results["paced, 1 thread"] = group("paced, 1 thread", rows, 200_000, file, options.turns)
-        rows = {row: [str(folder / "hello"), row, str(file)] for row in ("logspool", "channel", "raw", "none")}
-        results["hello, Nim"] = group("hello, Nim", rows, 1_000_000, file, options.turns)
-        rust = str(RUST_TARGET / "release/logspool-bench-rust")
-        names = ("logspool", "logspool-tracing", "tracing-appender", "spdlog-rs", "none")
-        rows = {row: [rust, row, str(options.lines), str(file)] for row in names}
-        results["burst, Rust"] = group("burst, Rust", rows, options.lines, file, options.turns)
-        stalled_ms = longest_stalled_call(folder / "lines", folder, options.turns)
-        inverted = inversions(folder / "lines", file, 1_000_000)
-    verdicts = native_report.judge(results, stalled_ms, inverted)
-    report.print_verdicts(verdicts)
-    facts = native_report.facts(options.turns, options.lines)
-    whole = (options.lines, options.turns) == (LINES, TURNS)
-    runs_folder = ROOT / ("bench/runs" if whole else "build/bench")
-    kept = options.out or runs_folder / machine.folder_name(facts) / "native"
-    native_report.keep(kept, facts, results, verdicts)
-    print(f"\nresults: {kept}/summary.md, medians.json")
-    if missed := [verdict.what for verdict in verdicts if not verdict.met]:
-        raise terminal.fail(f"{len(missed)} targets missed: {'; '.join(missed)}")
+def commands(folder: Path, file: Path, lines: int) -> dict[str, tuple[int, dict[str, list[str]]]]:
+    """Return the lines and the programs of each group."""
+    native, hello, rust = folder / "lines", folder / "hello", RUST_TARGET / "release/logspool-bench-rust"
+    groups = {
+        f"burst, {threads} thread{'s' if threads > 1 else ''}": (
+            lines,
+            {row: [native, row, threads, lines // threads, file] for row in LOGGERS},
+        )
+        for threads in (1, 4)
+    }
+    groups["paced, 1 thread"] = 200_000, {row: [native, row, 1, 200_000, file, "paced"] for row in LOGGERS}
+    groups["hello, Nim"] = 1_000_000, {row: [hello, row, file] for row in ("logspool", "channel", "raw", "none")}
+    names = ("logspool", "logspool-tracing", "tracing-appender", "spdlog-rs", "none")
+    groups["burst, Rust"] = lines, {row: [rust, row, lines, file] for row in names}
+    return {
+        group: (count, {row: [str(word) for word in command] for row, command in rows.items()})
+        for group, (count, rows) in groups.items()
+    }
+
+
+class Native(Bench):
+    """The comparison of native loggers."""
+
+    title = "C++, Nim and Rust beside other loggers"
+    folder = "native"
+    notes = ("All loggers are lossless here; the lines of each file were counted.",)
+    sizes = (("lines", LINES, "lines of a burst"),)
+    rounds, rounds_option = TURNS, "turns"
+    parts = (
+        *(Part(group, group, COLUMNS) for group in GROUPS),
+        Part(STALLED, f"{STALLED_LINES:,} lines at 200,000 a second", (Column("max_ms", "longest call, ms", 3),)),
+    )
+    targets = TARGETS
+
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Build, and run the rows of each group in turns."""
+        with tempfile.TemporaryDirectory() as name:
+            folder, file = Path(name), Path(name) / "out.log"
+            build(folder)
+            for group, (lines, rows) in commands(folder, file, options.lines).items():
+                for number in numbered(options.rounds, f"{group}, turn"):
+                    for row, command in rows.items():
+                        results.take(row, group, number, partial(measure, command, file, lines))
+            program = folder / "lines"
+            for number in range(options.rounds):
+                results.take("logspool", STALLED, number, partial(stalled, program, folder))
+            results.take("logspool", ORDER, 0, partial(inversions, program, file, 1_000_000))
+        self.add_paced(results)
+
+    def add_paced(self, results: Results) -> None:
+        """Add the figures of paced calls above those of an empty loop."""
+        paced = (results.rounds(row, "paced, 1 thread") for row in ("logspool", "none"))
+        for number, (own, none) in enumerate(zip(*paced)):
+            results.add("logspool", "paced", number, {name: own[name] - none[name] for name in CALL_NS})
+
+    def must_work(self, cell: str) -> bool:
+        return True
 
 
 if __name__ == "__main__":
-    main()
+    Native().main()

@@ -3,21 +3,29 @@
 `python bench/pythons.py [--rounds N] [--pythons "3.12 3.14"] [--out FOLDER]`. The interpreters take turns, each
 measurement is a process of its own, and a figure is the least of all rounds: processor time of the calling thread for
 a call, of the process for the import and `install()`. The exit code is 1 where a goal is missed.
+
+Compiled modules come from a folder that the first starts of each interpreter fill, as after an installation.
 """
+
+from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
-import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
+import apart
+from report import Table
+from results import Results
+from runner import Bench, alternating, numbered
+from targets import Target
 
-import environment
-import interpreters
-import machine
-import terminal
+import environment  # isort: skip  (its folder was added by report)
+import interpreters  # isort: skip
+import terminal  # isort: skip
 
 STOCK, OWN = "stock", "logspool"
 
@@ -42,6 +50,9 @@ if own:
     import logspool
     logspool.install()
 start = (time.process_time() - before) * 1e3
+if sys.argv[2:] == ["start"]:
+    print(json.dumps({"start": start}))
+    sys.exit()
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
 log = logging.getLogger("shop")
 settle = logspool.flush if own else lambda: None
@@ -82,100 +93,101 @@ print(json.dumps({
 }))
 """
 
+#: Further processes of a measurement, which only start. Chosen: together they take less time than one that calls.
+STARTS = 10
+
 # Chosen: a hundred times what one process needs.
 PROCESS_SECONDS = 200.0
 
-#: For each interpreter and side, the least figure of each row.
-Figures = dict[str, dict[str, dict[str, float]]]
+
+def measure(python: str, side: str, compiled: str) -> dict[str, float]:
+    """Run the worker in processes of its own, with the compiled modules of a folder."""
+    figures = run_worker(python, side, compiled=compiled)
+    starts = [run_worker(python, side, "start", compiled=compiled)["start"] for _ in range(STARTS)]
+    return {**figures, "start": min(figures["start"], *starts)}
 
 
-def measure(python: str, side: str) -> dict[str, float]:
-    """Run the worker in a process of its own."""
+def run_worker(python: str, *arguments: str, compiled: str) -> dict[str, float]:
+    """Run one process of the worker and return its figures."""
+    variables = {**os.environ, "PYTHONPYCACHEPREFIX": compiled}
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory(prefix="logspool-bench-") as folder:
         # Not by `-c`: from 3.13 on its lines are sources of interactive code, and Python makes their tracebacks.
         (Path(folder) / "worker.py").write_text(WORKER, encoding="utf-8")
-        command = [python, "worker.py", side]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PROCESS_SECONDS, cwd=folder)
+        command = [python, "worker.py", *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PROCESS_SECONDS, cwd=folder, env=variables
+        )
     if done.returncode:
-        raise SystemExit(f"{python}, {side}: {done.stderr.strip()}")
+        raise apart.Failed(done.stderr.strip())
     return dict(json.loads(done.stdout))
 
 
-def run(pythons: dict[str, str], rounds: int) -> Figures:
-    """Measure all interpreters in turn; return the least figures."""
-    found: Figures = {tag: {STOCK: {}, OWN: {}} for tag in pythons}
-    for number in range(rounds):
-        print(f"round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-        order = list(pythons) if number % 2 == 0 else list(reversed(pythons))
-        for tag in order:
-            for side in (STOCK, OWN):
-                least = found[tag][side]
-                for row, figure in measure(pythons[tag], side).items():
-                    least[row] = min(figure, least.get(row, figure))
-    return found
+def prepared(tag: str, build: bool) -> tuple[str, str] | None:
+    """Return the command and version of an interpreter with the extension, None where it is not at hand."""
+    interpreter = interpreters.resolve(tag)
+    if interpreter is None:
+        terminal.note(f"Python {tag} is not at hand")
+        return None
+    made = environment.Environment(interpreter, "bench")
+    if build:
+        with environment.locked(f"venv-{interpreter.tag}-bench"):
+            made.ensure().build_extension()
+    return str(made.python), interpreter.version
 
 
-def table(found: Figures) -> tuple[list[str], list[str]]:
-    """Return the table in Markdown, and the goals that are missed."""
-    heads = [f"{title}{'' if row == 'start' else ' (stock)'} | / {BASE}" for row, title in TITLES.items()]
-    lines = [f"| CPython | {' | '.join(heads)} |", "|---" + "|--:" * 2 * len(TITLES) + "|"]
-    missed = []
-    for tag, sides in found.items():
-        cells = []
-        for row in TITLES:
-            stock = f" ({sides[STOCK][row]:,.1f})" if row != "start" else ""
-            cells.append(f"{sides[OWN][row]:,.1f}{stock}")
-            ratio = sides[OWN][row] / found[BASE][OWN][row] if BASE in found else None
-            cells.append("" if ratio is None else f"{ratio:.2f}")
-            if ratio is not None and tag in JUDGED and ratio > GOALS[row]:
-                missed.append(f"{tag}: {TITLES[row]}: {ratio:.2f} of {BASE}, the goal is {GOALS[row]:g}")
-        lines.append(f"| {tag} | {' | '.join(cells)} |")
-    return lines, missed
+class Pythons(Bench):
+    """The comparison of interpreters."""
 
-
-def main() -> int:
-    """Build, measure, show, keep, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
-    parser.add_argument("--pythons", default="3.12 3.13t 3.14 3.15", help="versions; those not at hand are left out")
-    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/pythons")
-    parser.add_argument("--built", action="store_true", help="take the extensions that are built")
-    parser.add_argument("--note", default="", help="a sentence for the head of the summary")
-    options = parser.parse_args()
-    if options.rounds < 1:
-        parser.error("--rounds has to be 1 or more")
-    pythons = {}
-    versions = []
-    for tag in options.pythons.split():
-        interpreter = interpreters.resolve(tag)
-        if interpreter is None:
-            terminal.note(f"Python {tag} is not at hand")
-            continue
-        prepared = environment.Environment(interpreter, "bench")
-        if not options.built:
-            with environment.locked(f"venv-{interpreter.tag}-bench"):
-                prepared.ensure().build_extension()
-        pythons[interpreter.tag] = prepared.python
-        versions.append(interpreter.version)
-    if not pythons:
-        parser.error("none of the interpreters is at hand")
-    found = run(pythons, options.rounds)
-    lines, missed = table(found)
-    print("\n".join(lines))
-    facts = machine.describe()
-    out = options.out or machine.ROOT / "bench/runs" / machine.folder_name(facts) / "pythons"
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "raw.json").write_text(json.dumps({"machine": facts, "least": found}, indent=1))
-    head = (
-        f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, CPython {', '.join(versions)}, "
-        f"commit {facts['commit']}, least of {options.rounds} rounds.{' ' + options.note if options.note else ''}"
+    title = "What calls cost on each interpreter"
+    folder = "pythons"
+    rounds = 9
+    sizes = (("pythons", "3.12 3.13t 3.14 3.15", "interpreters; those not at hand are left out"),)
+    notes = (f"The least of all rounds; / {BASE} is the ratio to the figure of that interpreter.",)
+    targets = tuple(
+        Target(f"{tag}: {TITLES[row]}, of {BASE}", (tag, OWN, row), over=(BASE, OWN, row), at_most=goal, take=min)
+        for tag in JUDGED
+        for row, goal in GOALS.items()
     )
-    (out / "summary.md").write_text("\n".join(["# What calls cost on each interpreter", "", head, "", *lines, ""]))
-    print(f"\nresults: {out}/summary.md, raw.json")
-    if missed:
-        print(f"missed: {'; '.join(missed)}", file=sys.stderr)
-    return 1 if missed else 0
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--built", action="store_true", help="take the extensions that are built")
+
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Measure all interpreters in turn."""
+        asked = {tag: prepared(tag, not options.built) for tag in options.pythons.split()}
+        found = {tag: python for tag, python in asked.items() if python is not None}
+        pythons = {tag: python for tag, (python, _) in found.items()}
+        results.facts["versions"] = [version for _, version in found.values()]
+        if not pythons:
+            raise terminal.fail("none of the interpreters is at hand", 2)
+        with tempfile.TemporaryDirectory(prefix="logspool-bench-compiled-") as compiled:
+            for number in numbered(options.rounds):
+                for tag in alternating(pythons, number):
+                    for side in (STOCK, OWN):
+                        results.take(tag, side, number, partial(measure, pythons[tag], side, compiled))
+
+    def facts_in_words(self, results: Results) -> str:
+        return f"measured: CPython {', '.join(results.facts['versions'])}, {super().facts_in_words(results)}"
+
+    def must_work(self, cell: str) -> bool:
+        return True
+
+    def tables(self, results: Results) -> list[tuple[Table, list[str]]]:
+        """Return a row for each interpreter: each figure, that of stock logging, and the ratio."""
+        head = ["CPython"]
+        for row, title in TITLES.items():
+            head += [f"{title}{'' if row == 'start' else ' (stock)'}", f"/ {BASE}"]
+        rows = []
+        for tag in results.cells:
+            rows.append([tag])
+            for row in TITLES:
+                own, stock, base = (results.values(*at, row) for at in ((tag, OWN), (tag, STOCK), (BASE, OWN)))
+                beside = f" ({min(stock):,.1f})" if row != "start" and stock else ""
+                rows[-1] += [f"{min(own):,.1f}{beside}" if own else ""]
+                rows[-1] += [f"{min(own) / min(base):.2f}" if own and base else ""]
+        return [(Table("The least of all rounds", head, rows), [])]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    Pythons().main()

@@ -1,39 +1,28 @@
-"""Show a run: tables for a terminal, a summary in Markdown, a chart, and the part of the README between its marks.
+"""The output of a run: tables for a terminal and in Markdown, verdicts, and the parts of the README between marks."""
 
-`python bench/report.py bench/runs/FOLDER` makes them again from the raw results.
-"""
+from __future__ import annotations
 
-import json
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-import chart
-from case import LATENCY, THREADS, THROUGHPUT
-from cases import CASES
-from results import Results
-from tables import Table, all_tables
-from targets import Verdict, judge
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "scripts"))
-
-from terminal import paint
+from targets import Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
-README_CASES = ["logspool", "logspool-handler", "stdlib-file", "stdlib-queue"]
-README_CASES += ["backgroundlog", "picologging", "loguru", "logust", "spydlog"]
-#: The rows of the chart.
-PLOT_CASES = [name for name in README_CASES if name != "logspool-handler"]
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from terminal import paint  # noqa: E402
 
 
-def print_tables(results: Results) -> None:
-    """Print everything measured, aligned."""
-    for table in all_tables(results):
-        print(f"\n{paint(table.title, 'bold')}")
-        print_table(table)
-    for case in CASES.values():
-        if case.note:
-            print(paint(f"{case.title}: {case.note}", "dim"))
+@dataclass(frozen=True)
+class Table:
+    """A title, a head and rows of words; `marks` names the rows that are our own."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    marks: frozenset[int] = frozenset()
 
 
 def print_verdicts(verdicts: list[Verdict]) -> None:
@@ -48,25 +37,6 @@ def print_verdicts(verdicts: list[Verdict]) -> None:
         print(f"  {word}  {verdict.what}: {_value(verdict)} ({verdict.bound})")
 
 
-def write(folder: Path, results: Results) -> None:
-    """Write raw results, summary and chart of a run into its folder."""
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "raw.json").write_text(json.dumps(results.to_json(), indent=1))
-    (folder / "summary.md").write_text(summary(results))
-    draw(folder / "plot.svg", results)
-
-
-def summary(results: Results) -> str:
-    """Return the whole run as Markdown."""
-    parts = ["# Comparison of loggers", "", _where(results), ""]
-    parts += ["Medians over the rounds, with half the distance between the extremes.", ""]
-    parts += ["## Targets", "", *verdict_lines(judge(results))]
-    for table in all_tables(results):
-        parts += ["", f"## {table.title}", "", *markdown(table)]
-    notes = [f"- {case.title}: {case.note}." for case in CASES.values() if case.note]
-    return "\n".join([*parts, "", "## Notes", "", *notes]) + "\n"
-
-
 def verdict_lines(verdicts: list[Verdict]) -> list[str]:
     """Return the targets of a run as a table in Markdown."""
     lines = ["| target | bound | measured | |", "|---|---|---|---|"]
@@ -76,44 +46,6 @@ def verdict_lines(verdicts: list[Verdict]) -> list[str]:
     return lines
 
 
-def draw(path: Path, results: Results) -> None:
-    """Draw the caller's CPU per record in one panel of eight rows; the summary has the other figures."""
-    bars = []
-    for name in PLOT_CASES:
-        value, lost = results.median(name, THROUGHPUT, "caller_cpu_ns"), results.worst(name, THROUGHPUT, "lost")
-        words = "" if value is None else f"{value:,.0f}" + (f" ({lost:,} lost)" if lost else "")
-        reason = results.skipped.get(name) or results.failed.get(f"{name} {THROUGHPUT}", "not measured")
-        ours = name.startswith("logspool")
-        bars.append(chart.Bar(CASES[name].title.strip("*"), value, words or reason[:60], ours))
-    bars.sort(key=lambda bar: (bar.value is None, bar.value or 0))
-    panel = chart.Panel("The caller's CPU per record (ns, logarithmic)", bars, logarithmic=True)
-    chart.write(path, "What a log record costs", _where(results), [panel])
-
-
-def update_readme(folder: Path, results: Results) -> None:
-    """Put the main figures of a run between the marks of the README."""
-    place = folder.relative_to(ROOT)
-    head = ["case", "caller's CPU", "p99.9 of a call", "until in the file", "4 threads", "lines lost", "caller's line"]
-    lines = [f"| {' | '.join(head)} |", "|---|" + "--:|" * (len(head) - 2) + "---|"]
-    for name in README_CASES:
-        figures = [
-            results.median(name, THROUGHPUT, "caller_cpu_ns"),
-            results.median(name, LATENCY, "p999_ns"),
-            results.median(name, THROUGHPUT, "end_to_end_ns"),
-            results.median(name, THREADS, "end_to_end_ns"),
-        ]
-        if figures[0] is None:
-            continue
-        words = [f"{figure:,.0f} ns" if figure is not None else "-" for figure in figures]
-        if f"{name} {THREADS}" in results.failed:
-            words[-1] = results.failed[f"{name} {THREADS}"].split(":")[0]
-        words += [str(results.worst(name, THROUGHPUT, "lost")), str(results.worst(name, THROUGHPUT, "caller_line"))]
-        lines.append(f"| {CASES[name].title} | {' | '.join(words)} |")
-    block = [_where(results), "", *lines, "", f"![What a log record costs]({place}/plot.svg)", ""]
-    block += [f"All rows, peers and targets: [{place}/summary.md]({place}/summary.md)."]
-    put_into_readme("bench", block)
-
-
 def put_into_readme(mark: str, lines: list[str]) -> None:
     """Replace the text between two marks of the README, where it has them."""
     path = ROOT / "README.md"
@@ -121,24 +53,6 @@ def put_into_readme(mark: str, lines: list[str]) -> None:
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
     block = "\n".join([begin, "", *lines, "", end])
     path.write_text(pattern.sub(lambda _: block, path.read_text()))
-
-
-def _where(results: Results) -> str:
-    facts = results.facts
-    cells = (cell for modes in results.cells.values() for cell in modes.values())
-    rounds = 1 + max((result["round"] for cell in cells for result in cell), default=-1)
-    return (
-        f"{facts['date']}, {facts['processor']}, {facts['cores']} cores, Python {facts['python']}, "
-        f"commit {facts['commit']}, {rounds} rounds."
-    )
-
-
-def _value(verdict: Verdict) -> str:
-    if verdict.value is None:
-        return "-"
-    if isinstance(verdict.value, str):
-        return verdict.value
-    return f"{verdict.value:,.0f}" if verdict.value >= 100 else f"{verdict.value:.3g}"
 
 
 def print_table(table: Table) -> None:
@@ -156,26 +70,19 @@ def print_table(table: Table) -> None:
         print(paint(line, "bold", "green") if number in table.marks and number not in long else line)
 
 
-def _aligned(row: list[str], widths: list[int]) -> list[str]:
-    return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
-
-
 def markdown(table: Table) -> list[str]:
     """Return the lines of one table."""
     lines = [f"| {' | '.join(table.head)} |", "|---|" + "--:|" * (len(table.head) - 1)]
     return lines + [f"| {' | '.join(row)} |" for row in table.rows]
 
 
-def main() -> None:
-    """Make summary, chart and the README's part again."""
-    folder = Path(sys.argv[1]).resolve()
-    results = Results.from_json(json.loads((folder / "raw.json").read_text()))
-    write(folder, results)
-    if folder.parent == ROOT / "bench" / "runs":
-        update_readme(folder, results)
-    print_tables(results)
-    print_verdicts(judge(results))
+def _aligned(row: list[str], widths: list[int]) -> list[str]:
+    return [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))]
 
 
-if __name__ == "__main__":
-    main()
+def _value(verdict: Verdict) -> str:
+    if verdict.value is None:
+        return "-"
+    if isinstance(verdict.value, str):
+        return verdict.value
+    return f"{verdict.value:,.0f}" if verdict.value >= 100 else f"{verdict.value:.3g}"

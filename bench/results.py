@@ -1,9 +1,14 @@
 """The results of a run: one list of rounds for each case and mode, and the medians over them."""
 
+from __future__ import annotations
+
+import dataclasses
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+import apart
 
 
 @dataclass
@@ -19,6 +24,24 @@ class Results:
     def add(self, case: str, mode: str, number: int, result: dict[str, Any]) -> None:
         """Keep one measurement of the round of this number."""
         self.cells.setdefault(case, {}).setdefault(mode, []).append({"round": number, **result})
+
+    def add_round(self, part: str, number: int, rows: dict[str, dict[str, float] | str]) -> None:
+        """Keep a round of a part: the figures of each row, or what went wrong."""
+        for row, figures in rows.items():
+            if isinstance(figures, str):
+                self.failed[f"{row} {part}"] = figures
+            else:
+                self.add(row, part, number, figures)
+
+    def take(self, case: str, mode: str, number: int, measure: Callable[[], dict[str, Any]]) -> None:
+        """Measure a cell, and keep its figures or what went wrong; a cell that failed is not measured again."""
+        cell = f"{case} {mode}"
+        if cell in self.failed:
+            return
+        try:
+            self.add(case, mode, number, measure())
+        except apart.Failed as error:
+            self.failed[cell] = str(error)
 
     def rounds(self, case: str, mode: str) -> list[dict[str, Any]]:
         """Return the measurements of a cell, in the order they ran."""
@@ -76,15 +99,9 @@ class Results:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for the file of raw results."""
-        return {
-            "facts": self.facts,
-            "cells": self.cells,
-            "skipped": self.skipped,
-            "failed": self.failed,
-            "process": self.process,
-        }
+        return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Results":
+    def from_json(cls, data: dict[str, Any]) -> Results:
         """Read back what `to_json` gave."""
         return cls(**data)

@@ -1,35 +1,47 @@
 """The time that redaction adds to the caller's time of one record.
 
 Processes take turns: one without rules, one with 10 keys and 5 patterns. A batch has to fit into the first ring of a
-lane, 32 KiB: in a longer batch calls wait for room, and the writer decides how long. Prints the median over the
+lane, 32 KiB: in a longer batch calls wait for room, and the writer decides how long. A figure is the median over the
 batches, in nanoseconds a call. The lines are counted at the end.
 """
 
+from __future__ import annotations
+
 import argparse
-import json
 import logging
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import logspool
+import apart
+from parts import Column, Part
+from runner import Bench
+from targets import Target
 
 #: Nanoseconds that redaction may add to a call.
 MOST_NS = 1000
+
+KINDS = ("text", "JSON")
+
+PART = Part(
+    "rules",
+    "A call with 10 keys and 5 patterns, and without, ns",
+    columns=(Column("added", "added", 0), Column("without", "without", 0), Column("with", "with rules", 0)),
+)
 
 RULES = {"redact_keys": ["default"], "redact_patterns": ["default"]}
 
 FIELDS = {"customer": "ada", "amount": 12.5, "route": "/shops/{shop}/items/{item}"}
 
 
-def measure(folder: Path, kind: str, rules: bool, batches: int, calls: int) -> float:
+def measure(folder: str, kind: str, rules: bool, batches: int, calls: int) -> float:
     """Return the median nanoseconds of a call; run in a process of its own."""
+    import logspool
+
     formatter = logspool.JSONFormatter() if kind == "JSON" else logging.Formatter("%(asctime)s %(message)s")
-    path = folder / f"{kind}-{rules}-{os.getpid()}.log"
+    path = Path(folder) / f"{kind}-{rules}-{os.getpid()}.log"
     handler = logging.FileHandler(path)
     handler.setFormatter(formatter)
     log = logging.getLogger("bench")
@@ -56,38 +68,29 @@ def measure(folder: Path, kind: str, rules: bool, batches: int, calls: int) -> f
     return statistics.median(times)
 
 
-def main() -> None:
-    """Measure both formats, and fail if redaction costs more than it may."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--batches", type=int, default=200)
-    parser.add_argument("--calls", type=int, default=50)
-    parser.add_argument("--turns", type=int, default=5)
-    parser.add_argument("--one", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.one:
-        kind, rules, folder = json.loads(options.one)
-        print(measure(Path(folder), kind, rules, options.batches, options.calls))
-        return
-    print(f"load {os.getloadavg()[0]:.1f} on {len(os.sched_getaffinity(0))} cores")
-    failed = False
-    with tempfile.TemporaryDirectory() as folder:
-        for kind in ("text", "JSON"):
-            found: dict[bool, list[float]] = {False: [], True: []}
-            for _ in range(options.turns):
-                for rules in found:
-                    job = json.dumps([kind, rules, folder])
-                    command = [sys.executable, __file__, "--one", job, "--batches", str(options.batches)]
-                    command += ["--calls", str(options.calls)]
-                    shown = subprocess.run(command, check=True, capture_output=True, text=True)
-                    found[rules].append(float(shown.stdout))
-            without, with_rules = (statistics.median(found[rules]) for rules in (False, True))
-            added = with_rules - without
-            verdict = "met" if added <= MOST_NS else "MISSED"
-            failed |= added > MOST_NS
-            print(f"{kind}: {without:.0f} ns a call, with rules {with_rules:.0f} ns: {added:+.0f} ns, {verdict}")
-    if failed:
-        raise SystemExit(f"redaction adds more than {MOST_NS} ns to a call")
+class Rules(Bench):
+    """The comparison of calls with rules and without."""
+
+    title = "What redaction costs"
+    folder = "rules"
+    rounds_option = "turns"
+    parts = (PART,)
+    targets = tuple(
+        Target(f"added to a call, {kind}", (kind, PART.name, "added"), at_most=MOST_NS, unit="ns") for kind in KINDS
+    )
+
+    sizes = (("batches", 200, "batches of a measurement"), ("calls", 50, "calls in a batch"))
+    choices = (("rows", KINDS),)
+
+    def measure_row(self, row: str, number: int, options: argparse.Namespace) -> dict[str, float]:
+        sizes = options.batches, options.calls
+        with tempfile.TemporaryDirectory() as folder:
+            without, ruled = (apart.ask("rules", folder, row, rules, *sizes) for rules in (False, True))
+        return {"without": without, "with": ruled, "added": ruled - without}
+
+    def must_work(self, cell: str) -> bool:
+        return True
 
 
 if __name__ == "__main__":
-    main()
+    Rules().main()

@@ -19,20 +19,29 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-import machine
-import report
+import chart
+from parts import Part
 from results import Results
-from services import PARTS, rsyslog, show
-from services.ground import Ground, build
-from services.part import QUICK, Part, Sizes, Wrong
-from services.targets import judge, judge_counts
-from tables import NOT_CHOSEN
-from terminal import fail, step  # its folder was added by report
+from runner import Bench
+from services import PARTS, native, rsyslog, stdlib, syslog
+from services.ground import POSTGRES, SQLITE, Ground, build
+from services.part import QUICK, Sizes, Wrong, own
+from services.targets import COUNTS, TARGETS, judge_records
+from targets import Verdict
+from terminal import step  # its folder was added by report
 
-HERE = Path(__file__).resolve().parent
-ROUNDS = 5
+#: The rows of the chart: (label, part, row). A row of logspool is above the plainest program for the same work.
+CHART: list[tuple[str, str, str]] = [
+    ("logspool's client into PostgreSQL", native.PART.name, f"{POSTGRES}: native client, 1 process"),
+    ("raw COPY BINARY into PostgreSQL", native.PART.name, f"{POSTGRES}: raw COPY BINARY"),
+    ("logspool's client into SQLite", native.PART.name, f"{SQLITE}: native client, 1 process"),
+    ("raw inserts into SQLite", native.PART.name, f"{SQLITE}: raw inserts, 50 rows each"),
+    ("200 SocketHandlers to logspool", stdlib.PART.name, "200 processes: logspool serve"),
+    ("200 SocketHandlers to a Python server", stdlib.PART.name, "200 processes: Python bulk server"),
+    ("syslog into PostgreSQL by logspool", syslog.PART.name, f"{syslog.ROWS}, 4 connections: logspool serve"),
+    ("syslog into PostgreSQL by rsyslog", syslog.PART.name, f"{syslog.ROWS}, 4 connections: rsyslog"),
+]
 
 
 def measure(part: Part, ground: Ground, rounds: int, results: Results) -> None:
@@ -46,76 +55,64 @@ def measure(part: Part, ground: Ground, rounds: int, results: Results) -> None:
             results.failed[part.name] = f"{type(error).__name__}: {error}"[:300]
             ground.say(results.failed[part.name] + "\n")
             return
-        for row, figures in found.items():
-            if isinstance(figures, str):
-                results.failed[f"{row} {part.name}"] = figures
-            else:
-                results.add(row, part.name, number, figures)
+        results.add_round(part.name, number, found)
 
 
-def run(parts: list[Part], ground: Ground, rounds: int) -> Results:
-    """Run all parts, one after the other."""
-    results = Results({})
-    began = time.monotonic()
-    for part in parts:
-        reason = part.missing()
-        if reason:
-            results.skipped[part.name] = reason
-            print(f"    skipped: {part.name}: {reason}", file=sys.stderr, flush=True)
-            continue
-        step(f"{part.name}: {part.title}")
-        part_began = time.monotonic()
-        measure(part, ground, rounds, results)
-        results.process[f"seconds of {part.name}"] = time.monotonic() - part_began
-    ground.place = ""
-    ground.say(f"{len(parts)} parts in {time.monotonic() - began:.0f} s\n")
-    facts = {"postgres": ground.server_version(), "rsyslog": rsyslog.version()}
-    results.facts = {**machine.describe(), **facts, "sizes": dataclasses.asdict(ground.sizes)}
-    return results
+class ServiceBench(Bench):
+    """The comparison of the service."""
 
+    title = "Comparison of the service"
+    picture = "What a service for log records takes"
+    folder = "service"
+    readme = "bench-service"
+    notes = ("Medians over the rounds; a ratio is taken inside each round, then its median.",)
+    choices = (("parts", PARTS),)
+    parts = tuple(PARTS.values())
+    targets, counts = TARGETS, COUNTS
+    quick = True
 
-def main() -> None:
-    """Measure, show, keep, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="few records, one round, kept in build/bench")
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="at most; parts that take long have fewer")
-    parser.add_argument("--parts", help=f"of {', '.join(PARTS)}; default: all")
-    parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/service")
-    parser.add_argument("--again", type=Path, metavar="FOLDER", help="make chart and summary from its raw results")
-    options = parser.parse_args()
-    if options.again:
-        show.again(options.again.resolve())
-        return
-    names = options.parts.split(",") if options.parts else list(PARTS)
-    unknown = [name for name in names if name not in PARTS]
-    if unknown:
-        raise fail(f"unknown: {', '.join(unknown)} (parts: {', '.join(PARTS)})", 2)
-    if options.rounds < 1:
-        raise fail("--rounds has to be 1 or more", 2)
-    # A stopped run leaves no server, load or store.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    step("building the service, senders and calibrators for release")
-    ground = Ground(build(), QUICK if options.quick else Sizes())
-    try:
-        results = run([PARTS[name] for name in names], ground, 1 if options.quick else options.rounds)
-    finally:
-        ground.close()
-    whole = not (options.quick or options.parts)
-    default = HERE / "runs" if whole else HERE.parent / "build" / "bench"
-    folder = (options.out or default / machine.folder_name(results.facts) / "service").resolve()
-    show.keep(folder, results)
-    show.print_all(results)
-    verdicts = judge_counts(results) if options.quick else judge(results)
-    if options.quick:
-        print("\na quick run shows that everything works; it judges the counts alone")
-    report.print_verdicts([verdict for verdict in verdicts if verdict.value != NOT_CHOSEN])
-    print(f"\nresults: {folder}/summary.md, raw.json, plot.svg")
-    if whole and options.out is None:
-        show.update_readme(folder, results)
-    missed = [verdict for verdict in verdicts if verdict.met is False]
-    if missed:
-        raise fail(f"{len(missed)} targets missed: {'; '.join(verdict.what for verdict in missed)}")
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Run all parts, one after the other."""
+        # A stopped run leaves no server, load or store.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+        step("building the service, senders and calibrators for release")
+        ground = Ground(build(), QUICK if options.quick else Sizes())
+        try:
+            for part in (PARTS[name] for name in options.parts):
+                if reason := part.missing():
+                    results.skipped[part.name] = reason
+                    continue
+                step(f"{part.name}: {part.title}")
+                began = time.monotonic()
+                measure(part, ground, options.rounds, results)
+                results.process[f"seconds of {part.name}"] = time.monotonic() - began
+            facts = {"postgres": ground.server_version(), "rsyslog": rsyslog.version()}
+            results.facts |= {**facts, "sizes": dataclasses.asdict(ground.sizes)}
+        finally:
+            ground.close()
+
+    def own(self, row: str) -> bool:
+        """Say whether a row is logspool's."""
+        return own(row)
+
+    def must_work(self, cell: str) -> bool:
+        """Whatever fails: ratios to it mean nothing."""
+        return True
+
+    def judge_counts(self, results: Results) -> list[Verdict]:
+        """Compare the figures that hold in a run of any length, those of every row too."""
+        return [*judge_records(results), *super().judge_counts(results)]
+
+    def panels(self, results: Results) -> list[chart.Panel]:
+        """Show eight rows; the summary has the others."""
+        bars = [self.bar(results, label, row, part, "rate") for label, part, row in CHART]
+        return [chart.Panel("Records stored per second", bars)]
+
+    def facts_in_words(self, results: Results) -> str:
+        """Return the versions of the other programs too."""
+        versions = f"PostgreSQL {results.facts['postgres']}, {results.facts['rsyslog']}"
+        return f"{versions}, {super().facts_in_words(results)}"
 
 
 if __name__ == "__main__":
-    main()
+    ServiceBench().main()

@@ -21,7 +21,7 @@ that sleeps for a millisecond a record, or does nothing:
 
 All alternate with slices that log nothing, in one process; a ratio is to the mean of the slices before and after.
 
-    python bench/thread_handler.py [--records N] [--rounds R] [--threads 1,4] [--json FILE]
+    python bench/thread_handler.py [--records N] [--rounds R] [--threads 1,4] [--out FOLDER]
 
 `bench/thread_handler_server.py` does so in a server.
 
@@ -32,25 +32,28 @@ ratios of the rounds above 1.0), in caller or end-to-end wall time, or when a li
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import logging.handlers
 import os
-import platform
 import queue
-import random
-import statistics
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import zlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import apart
+from parts import Column, Part, turns
+from results import Results
+from runner import Bench, numbered
+from targets import beside, count
 
 ROWS = ("ThreadHandler", "backgroundlog", "QueueListener", "FileHandler")
 PEERS = ("backgroundlog", "QueueListener")
+#: Numbers of calling threads.
+THREADS = ("1", "4")
 LINE = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s"
 
 
@@ -93,7 +96,7 @@ def _log(logger: logging.Logger, count: int, start: threading.Barrier) -> None:
         logger.info("request %s took %d us, score %.3f", "abcdef", number, 2.5)
 
 
-def measure(row: str, records: int, threads: int) -> dict[str, float | int]:
+def measure(row: str, records: int, threads: int) -> dict[str, float]:
     """Run one row in this process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "out.log"
@@ -125,16 +128,8 @@ def measure(row: str, records: int, threads: int) -> dict[str, float | int]:
         "caller_ns": (called - begun) / count * 1e9,
         "end_to_end_ns": (ended - begun) / count * 1e9,
         "cpu_ns": cpu / count * 1e9,
-        "lines": lines,
-        "expected": count,
+        "missing": abs(count - lines),
     }
-
-
-def _measure_apart(row: str, records: int, threads: int) -> dict[str, float | int]:
-    command = [sys.executable, __file__, "--row", row, "--records", str(records)]
-    command += ["--threads", str(threads)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, timeout=600, check=True)
-    return json.loads(done.stdout)
 
 
 class _Handler(logging.Handler):
@@ -191,104 +186,85 @@ def _turns(seconds: float, logger: logging.Logger | None) -> float:
     return turns / (now - begun)
 
 
-def measure_loaded(rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Return for each row the shares that it leaves of the turns without logging."""
+def measure_loaded(seconds: float) -> dict[str, float]:
+    """Return for each row the share that it leaves of the turns without logging."""
     logger = logging.getLogger("bench.loaded")
     logger.setLevel(logging.INFO)
     logger.propagate = False
-    shares: dict[str, list[float]] = {row: [] for row in LOADED_ROWS}
+    shares = {}
     _turns(seconds, None)
-    for _ in range(rounds):
-        for row in random.sample(LOADED_ROWS, len(LOADED_ROWS)):
-            before = _turns(seconds, None)
-            handler, end = _loaded_handler(row)
-            logger.addHandler(handler)
-            found = _turns(seconds, logger)
-            logger.removeHandler(handler)
-            end()
-            shares[row].append(2 * found / (before + _turns(seconds, None)))
+    for row in turns(LOADED_ROWS):
+        before = _turns(seconds, None)
+        handler, end = _loaded_handler(row)
+        logger.addHandler(handler)
+        found = _turns(seconds, logger)
+        logger.removeHandler(handler)
+        end()
+        shares[row] = 2 * found / (before + _turns(seconds, None))
     return shares
 
 
-def _report_loaded(shares: dict[str, list[float]]) -> None:
-    alone = statistics.median(shares["calls alone"])
-    print("\na loaded program, two records a turn: turns a second of those without logging; median of the rounds")
-    print(f"{'':22} {'of none':>8} {'min..max':>12} {'of calls alone':>15}")
-    for row, values in shares.items():
-        middle = statistics.median(values)
-        spread = f"{min(values):.2f}..{max(values):.2f}"
-        print(f"{row:22} {middle:>8.2f} {spread:>12} {middle / alone:>15.2f}")
-
-
-def _ratios(runs: list[dict], peers: list[dict], key: str) -> list[float]:
-    return [run[key] / peer[key] for run, peer in zip(runs, peers)]
-
-
-def _report(threads: int, table: dict[str, list[dict]]) -> bool:
-    """Print one table; returns whether the stated ratios hold."""
-    print(f"\n{threads} thread(s), {len(table[ROWS[0]])} rounds; ratios: ThreadHandler / row, median of rounds")
-    print(
-        f"{'':14} {'caller ns':>10} {'min..max':>15} {'end to end':>10} {'min..max':>15}"
-        f" {'CPU ns':>8} {'lines':>15} {'caller':>7} {'e2e':>6} {'CPU':>6}"
+PARTS = {
+    threads: Part(
+        f"{threads} threads",
+        f"Calling threads: {threads} (ns per record)",
+        (
+            Column("caller_ns", "caller", 0),
+            Column("end_to_end_ns", "end to end", 0),
+            Column("cpu_ns", "CPU", 0),
+            Column("missing", "lines missing", 0),
+        ),
+        reference="ThreadHandler",
     )
-    holds = True
-    own = table["ThreadHandler"]
-    for row, runs in table.items():
-        cells = []
-        for key in ("caller_ns", "end_to_end_ns"):
-            values = [run[key] for run in runs]
-            spread = f"{min(values):.0f}..{max(values):.0f}"
-            cells.append(f"{statistics.median(values):>10.0f} {spread:>15}")
-        cpu = statistics.median(run["cpu_ns"] for run in runs)
-        lines = min(run["lines"] for run in runs)
-        expected = runs[0]["expected"]
-        complete = all(run["lines"] == run["expected"] for run in runs)
-        ratio = {key: statistics.median(_ratios(own, runs, key)) for key in ("caller_ns", "end_to_end_ns", "cpu_ns")}
-        print(
-            f"{row:14} {cells[0]} {cells[1]} {cpu:>8.0f} {f'{lines}/{expected}':>15}"
-            f" {ratio['caller_ns']:>7.2f} {ratio['end_to_end_ns']:>6.2f} {ratio['cpu_ns']:>6.2f}"
+    for threads in THREADS
+}
+LOADED = Part(
+    "loaded",
+    "A loaded program, two records a turn: turns a second of those without logging",
+    (Column("share", "of none"),),
+    compared_with=lambda _: "calls alone",
+)
+
+
+class ThreadHandlers(Bench):
+    """The comparison of handlers on threads."""
+
+    title = "ThreadHandler and its peers"
+    folder = "thread-handler"
+    sizes = (("records", 20_000, "records per measurement"),)
+    choices = (("threads", THREADS),)
+    parts = (*PARTS.values(), LOADED)
+    rounds = 7
+    targets = tuple(
+        beside(
+            f"ThreadHandler beside {peer}, {words}, {part.name}", "ThreadHandler", peer, part.name, figure, at_most=1
         )
-        holds = holds and complete
-        if row in PEERS and max(ratio["caller_ns"], ratio["end_to_end_ns"]) > 1.0:
-            print(f"  missed: ThreadHandler is dearer than {row}")
-            holds = False
-    return holds
+        for part in PARTS.values()
+        for peer in PEERS
+        for figure, words in (("caller_ns", "caller"), ("end_to_end_ns", "end to end"))
+    )
+    counts = tuple(
+        count(f"lines missing, {row}, {part.name}", row, part.name, "missing")
+        for part in PARTS.values()
+        for row in ROWS
+    )
 
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Measure the rows in random order, then the loaded program."""
+        for number in numbered(options.rounds):
+            for threads in options.threads:
+                for row in turns(ROWS):
+                    ask = partial(apart.ask, "thread_handler", row, options.records, int(threads), seconds=600)
+                    results.take(row, PARTS[threads].name, number, ask)
+            for row, share in measure_loaded(0.3).items():
+                results.add(row, LOADED.name, number, {"share": share})
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=int, default=20_000, help="records per measurement")
-    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds")
-    parser.add_argument("--threads", default="1,4", help="numbers of calling threads")
-    parser.add_argument("--json", type=Path, help="write the raw data to this file")
-    parser.add_argument("--row", choices=ROWS, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.row:
-        print(json.dumps(measure(options.row, options.records, int(options.threads))))
-        return 0
+    def own(self, row: str) -> bool:
+        return row.startswith("ThreadHandler")
 
-    raw: dict[str, dict[str, list[dict]]] = {}
-    holds = True
-    for threads in (int(word) for word in options.threads.split(",")):
-        table: dict[str, list[dict]] = {row: [] for row in ROWS}
-        for _ in range(options.rounds):
-            for row in random.sample(ROWS, len(ROWS)):
-                table[row].append(_measure_apart(row, options.records, threads))
-        raw[str(threads)] = table
-        holds = _report(threads, table) and holds
-    loaded = measure_loaded(options.rounds, 0.3)
-    _report_loaded(loaded)
-    if options.json:
-        machine = {
-            "python": sys.version,
-            "platform": platform.platform(),
-            "cpus": os.cpu_count(),
-            "load": os.getloadavg(),
-            "records": options.records,
-        }
-        options.json.write_text(json.dumps({"machine": machine, "runs": raw, "loaded": loaded}, indent=1))
-    return 0 if holds else 1
+    def must_work(self, cell: str) -> bool:
+        return True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ThreadHandlers().main()

@@ -11,7 +11,7 @@ FastAPI under uvicorn with an onnxruntime model, closed loop, two records a requ
 Each row is a server of its own. Slices with the logger lie between slices without; ratios are to the mean of both. The
 rows take turns.
 
-    python bench/prepare.py --set inference -- bench/thread_handler_server.py [--rounds N] [--seconds S] [--json FILE]
+    python bench/prepare.py --set inference -- bench/thread_handler_server.py [--rounds N] [--seconds S] [--out FOLDER]
 
 Exit code 1 when a row of ThreadHandler serves less than 0.90 of the requests without logging, when its 99th
 percentile of the latency is more than 1.2 times as long, or when an account is not exact.
@@ -20,21 +20,15 @@ percentile of the latency is more than 1.2 times as long, or when an account is 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import statistics
-import sys
 import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
-# The modules of this folder are found without help.
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-
-import machine
 from inference import cell, sinks
+from parts import Column, Part
+from results import Results
+from runner import Bench, numbered
+from targets import Target, count
 
 #: Least share of the requests, and largest ratio of the 99th percentile of the latency.
 LEAST_SHARE, LARGEST_P99 = 0.90, 1.2
@@ -68,47 +62,49 @@ def is_exact(finished: dict[str, Any]) -> bool:
     return offered == finished["offered"] and finished["accepted"] == finished["written"] + finished["dropped"]
 
 
-def main() -> int:
-    """Measure, print, judge."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of all rows")
-    parser.add_argument("--seconds", type=float, default=1.2, help="duration of a slice")
-    parser.add_argument("--json", type=Path, help="write the raw data to this file")
-    options = parser.parse_args()
-    found: dict[str, list[dict[str, float]]] = {title: [] for title, *_ in ROWS}
-    missed = []
-    with ExitStack() as stack:
-        servers = {}
-        for title, mode, kind, _ in ROWS:
-            sizes = cell.Sizes(seconds=options.seconds)
-            servers[title] = cell.Cell(mode, "classify", kind, sizes, stack)
-            servers[title].warm_up()
-        for _ in range(options.rounds):
-            for title, server in servers.items():
-                found[title].append(measured(server))
-        for title, _, _, is_judged in ROWS:
-            finished = servers[title].server.ask("finish")
-            if is_judged and not is_exact(finished):
-                missed.append(f"{title}: {finished}")
-    print(f"{'':30} {'of none':>8} {'min..max':>12} {'p99 of none':>12} {'CPU added us':>13}")
-    for title, _, _, is_judged in ROWS:
-        shares = [item["share"] for item in found[title]]
-        share, p99, added = (
-            statistics.median(item[key] for item in found[title]) for key in ("share", "p99", "added_us")
-        )
-        spread = f"{min(shares):.2f}..{max(shares):.2f}"
-        print(f"{title:30} {share:>8.2f} {spread:>12} {p99:>12.2f} {added:>13.0f}")
-        if is_judged and (share < LEAST_SHARE or p99 > LARGEST_P99):
-            missed.append(
-                f"{title}: {share:.2f} of none (at least {LEAST_SHARE}), p99 {p99:.2f} (at most {LARGEST_P99})"
-            )
-    if options.json:
-        facts = {**machine.describe(), "load": os.getloadavg()[0], "seconds": options.seconds}
-        options.json.write_text(json.dumps({"machine": facts, "rows": found, "missed": missed}, indent=1))
-    for text in missed:
-        print(f"missed: {text}")
-    return 1 if missed else 0
+PART = Part(
+    "server",
+    "A server that logs two records a request",
+    (
+        Column("share", "of none"),
+        Column("p99", "p99 of none"),
+        Column("added_us", "CPU added us", 0),
+    ),
+)
+JUDGED = [title for title, _, _, is_judged in ROWS if is_judged]
+
+
+class Servers(Bench):
+    """The comparison of handlers on threads in a server."""
+
+    title = "ThreadHandler in a loaded server"
+    folder = "thread-handler-server"
+    parts = (PART,)
+    sizes = (("seconds", 1.2, "duration of a slice"),)
+    rounds = 7
+    targets = (
+        *(Target(f"requests, {row}", (row, PART.name, "share"), at_least=LEAST_SHARE) for row in JUDGED),
+        *(Target(f"p99, {row}", (row, PART.name, "p99"), at_most=LARGEST_P99) for row in JUDGED),
+    )
+    counts = tuple(count(f"accounts that are not exact, {row}", row, "account", "wrong") for row in JUDGED)
+
+    def measure(self, options: argparse.Namespace, results: Results) -> None:
+        """Measure the rows in turns, each in a server of its own."""
+        with ExitStack() as stack:
+            servers = {}
+            for title, mode, kind, _ in ROWS:
+                servers[title] = cell.Cell(mode, "classify", kind, cell.Sizes(seconds=options.seconds), stack)
+                servers[title].warm_up()
+            for number in numbered(options.rounds):
+                for title, server in servers.items():
+                    results.add(title, PART.name, number, measured(server))
+            for title in JUDGED:
+                finished = servers[title].server.ask("finish")
+                results.add(title, "account", 0, {"wrong": 0 if is_exact(finished) else 1, **finished})
+
+    def own(self, row: str) -> bool:
+        return row.startswith("ThreadHandler")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    Servers().main()

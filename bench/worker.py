@@ -1,12 +1,7 @@
-"""Measure one case in one mode in this process and print the result as one line of JSON.
+"""Measure one case in one mode in this process; compare.py starts one for each cell of the table."""
 
-`python bench/worker.py CASE MODE RECORDS`; compare.py starts one for each cell of the table.
-"""
-
-import json
 import os
 import resource
-import sys
 import tempfile
 import threading
 import time
@@ -158,14 +153,6 @@ def _status(field: str) -> int:
     return 0
 
 
-def main() -> None:
-    """Print the result and leave at once: how a peer ends is not measured here."""
-    name, mode, records = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    result = measure(CASES[name], mode, records)
-    sys.stdout.write(json.dumps(result) + "\n")
-    sys.stdout.flush()
-    os._exit(0)
-
-
-if __name__ == "__main__":
-    main()
+def figures(name: str, mode: str, records: int) -> dict[str, object]:
+    """Measure a case, given its name."""
+    return measure(CASES[name], mode, records)

@@ -27,7 +27,7 @@ _HELD = re.compile(
 )
 _KEPT = re.compile(r"\bKeptDescriptor<[^<>]*>")
 
-# Fields and statics that hold an unchecked descriptor, and why that is no danger. `file: name` of the field.
+# Fields and statics that may hold an unchecked descriptor, as `file: name` of the field, and the reason.
 ALLOWED = {
     "crates/logspool/src/captured.rs: pipe": "handed to the thread of the capture, which keeps it checked",
     "crates/logspool/src/captured.rs: restored": "handed to the thread of the capture, which keeps it checked",

@@ -69,7 +69,7 @@ class Reader:
         self.crates = found
 
     def imports(self, module: Module) -> dict[Module, set[str]]:
-        """Return the files whose definitions `module` takes, with the names."""
+        """Return the files whose definitions `module` uses, with the names."""
         taken: dict[str, tuple[Module, set[str]]] = {}
 
         def note(path: tuple[str, ...]) -> None:
@@ -237,7 +237,7 @@ def wrong_layers(found: dict[str, Crate], may_use: dict[str, set[str]]) -> Itera
 
 
 def shares(found: dict[str, Crate]) -> dict[str, float]:
-    """Return each crate's share of the source lines without tests, the Python package counted in."""
+    """Return each crate's share of the source lines without tests; the Python package is included."""
     lines = {name: sum(_lines(module) for module in crate.modules()) for name, crate in found.items()}
     package = sum(
         len(file.read_text(encoding="utf-8").splitlines())

@@ -1,4 +1,4 @@
-"""Fail when a source file is too long to be read in one go."""
+"""Fail when a source file is too long to be read in one go, or a module is not named by its concept."""
 
 import subprocess
 from pathlib import Path
@@ -41,6 +41,8 @@ def main() -> None:
         print(f"{path.relative_to(ROOT)}: {lines} lines, {MAX_LINES} are allowed")
     if too_long:
         raise terminal.fail(f"{len(too_long)} files are too long: split them by concept")
+    if unnamed := [str(path.relative_to(ROOT)) for path in lengths if path.name == "mod.rs" and "src" in path.parts]:
+        raise terminal.fail(f"a module with a folder is a file beside it, folder.rs: {', '.join(unnamed)}")
     terminal.note(f"{len(lengths)} files, the longest has {max(lengths.values(), default=0)} lines")
 
 

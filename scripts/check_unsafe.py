@@ -21,7 +21,7 @@ WITHOUT_FACT = 0
 _UNSAFE_FUNCTION = re.compile(r"\bunsafe\s+(?:extern\s+\"\"\s+)?fn\s+(\w+)")
 _EMPTY_WORDS = re.compile(
     r"(?:attached(?: again)?|passed on|as above|the same|see above|as there|likewise|as the caller says"
-    r"|(?:a )?live objects?)[.;]?$",
+    r"|(?:a )?live objects?|the caller's (?:promise|contract)|the contract of the function)[.;]?$",
     re.IGNORECASE,
 )
 

@@ -1,4 +1,4 @@
-"""Install packages of Debian for the tests, where that is possible."""
+"""Install Debian packages for the tests if possible."""
 
 import os
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import environment
 import terminal
 
 
@@ -18,17 +19,19 @@ def install(packages: str, purpose: str) -> None:
         return
     terminal.step(f"installing {purpose} for the tests: apt-get install {packages}")
     # With SYSTEMD_OFFLINE systemctl starts nothing.
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1", "SYSTEMD_OFFLINE": "1"}
+    variables = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "UCF_FORCE_CONFFOLD": "1", "SYSTEMD_OFFLINE": "1"}
     began = time.monotonic()
-    for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages.split()]):
-        done = subprocess.run(
-            ["apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=120", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0:
-            terminal.note(done.stderr.strip())
+    # apt-get waits for nobody who updates its lists.
+    with environment.locked("apt"):
+        for arguments in (["update"], ["install", "--yes", "--no-install-recommends", *packages.split()]):
+            done = subprocess.run(
+                ["apt-get", "--quiet", "-o", "DPkg::Lock::Timeout=120", *arguments],
+                env=variables,
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode != 0:
+                terminal.note(done.stderr.strip())
     terminal.note(f"installing {packages} took {time.monotonic() - began:.0f} s")
 
 

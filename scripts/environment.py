@@ -56,7 +56,7 @@ class Environment:
         return str(self.folder / "bin" / "python")
 
     def ensure(self) -> "Environment":
-        """Make the environment where it is missing or belongs to another interpreter."""
+        """Make the environment if it is missing or belongs to another interpreter."""
         facts = f"{os.path.realpath(self.interpreter.executable)} {self.interpreter.version}"
         if self._stamped("venv", facts) and os.access(self.python, os.X_OK):
             return self
@@ -70,7 +70,7 @@ class Environment:
         return self
 
     def install(self, label: str, requirements: Iterable[str], *, wheels_only: bool = False) -> None:
-        """Install requirements once; where that fails the script ends."""
+        """Install requirements once; a failure ends the script."""
         wanted = list(requirements)
         facts = "\n".join(wanted)
         if self._stamped(label, facts):
@@ -161,14 +161,14 @@ def build_variables(interpreter: interpreters.Interpreter) -> dict[str, str]:
 
 
 def _seed_target(target: Path) -> None:
-    """Begin a build folder with what another interpreter's has: nearly all crates know nothing of Python."""
+    """Start a build folder as a copy of another interpreter's: nearly all crates are independent of Python."""
     others = sorted(BUILD.glob("target-3.*"), key=lambda folder: folder.stat().st_mtime)
     if not target.exists() and others:
         shutil.copytree(others[-1], target, symlinks=True)
 
 
 def tools() -> Path:
-    """Return the environment that holds maturin and ruff, made on first use."""
+    """Return the environment with maturin and ruff, which is made on first use."""
     environment = Environment(interpreters.running(), "tools").ensure()
     environment.install("tools", read_requirements(REQUIREMENTS / "tools.txt"))
     return environment.folder
@@ -208,7 +208,7 @@ def read_requirements(path: Path) -> list[str]:
 
 
 def run(command: list[str], **environment: str | None) -> None:
-    """Run a command of which a failure ends the script; a None in `environment` removes a variable."""
+    """Run a command; a failure ends the script. A None in `environment` removes a variable."""
     variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
     done = subprocess.run(command, cwd=ROOT, env=variables)
     if done.returncode != 0:
@@ -233,7 +233,7 @@ def locked(name: str) -> Iterator[None]:
 
 
 def _extension_facts(interpreter: interpreters.Interpreter, profile: str) -> str:
-    """Describe everything that goes into the native module, and the module that came out last."""
+    """Describe all inputs of the native module, and the last built module."""
     sources = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "pyproject.toml")]
     sources += sorted(path for path in (ROOT / "crates").rglob("*") if path.is_file())
     facts = [f"{path.relative_to(ROOT)} {_digest(path.read_bytes())}" for path in sources if path.exists()]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-#: All packages but the bindings for Python, of which no program can be linked. They are tested by pytest.
+#: All packages except the Python bindings, which cannot be linked into a program. pytest tests them.
 WORKSPACE = ["--workspace", "--exclude", "logspool-python"]
 
 

@@ -16,7 +16,7 @@ def emulator() -> str:
 
 
 def main() -> None:
-    """Make them ready, or say why they cannot be had."""
+    """Install them, or say why they cannot be installed."""
     for make_ready, tests in (
         (emulator, "tests under an emulator"),
         (service_tools.rsyslogd, "tests of syslog"),

@@ -22,7 +22,7 @@ def is_found() -> bool:
 
 
 def main() -> None:
-    """Find the library, at need after installing it."""
+    """Find the library; install it if it is missing."""
     if is_found():
         return
     if shutil.which(os.environ.get("CXX", "c++")):

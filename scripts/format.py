@@ -1,4 +1,4 @@
-"""Bring the sources into the form of rustfmt and ruff, and fix what ruff can fix."""
+"""Format the sources with rustfmt and ruff, and apply the fixes of ruff."""
 
 import environment
 import rust_sources

@@ -64,7 +64,7 @@ class Command:
 
     words: list[str]
     variables: dict[str, str] = field(default_factory=dict)
-    #: Label of the JUnit report that the command leaves, where it is a run of pytest.
+    #: Label of the JUnit report that the command writes, if it is a run of pytest.
     report: str | None = None
     code: int | None = None
     seconds: float = 0.0
@@ -89,7 +89,7 @@ def cargo_test(*names: str, crate: str = "logspool", **variables: str) -> Comman
 def faults(seed: int) -> Iterator[Command]:
     """Kills, forks, frozen outputs and write errors, with the package."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
-    # Thousands of kills, a third of an hour of their own.
+    # Thousands of kills; they alone take twenty minutes.
     kills = "tests/e2e/test_killed_at_calls.py"
     yield pytest(interpreters.running(), "faults-kills", kills, "--timeout=3600", **full)
     others = ["tests/e2e", f"--ignore={kills}", "-m", "not quiet", "--timeout=3600"]
@@ -116,7 +116,7 @@ def crash_states(seed: int) -> Iterator[Command]:
     shown = ["--", "--nocapture"]
     yield Command([*proof, "proof::", *shown], {"LOGSPOOL_SEED": str(seed), "LOGSPOOL_FAULTS": "full"})
     for part in range(CRASH_PARTS):
-        # A run has hundreds of states: no two parts look at the same one.
+        # A run has hundreds of states, each of which belongs to one part.
         first = seed + part * CRASH_STATES
         states = {"LOGSPOOL_CRASH_STATES": str(CRASH_STATES // CRASH_PARTS), "LOGSPOOL_SEED": str(first)}
         yield Command([*proof, "random_programs", *shown], states)
@@ -193,7 +193,7 @@ def fuzz(seed: int) -> Iterator[Command]:
 
 
 def suite(seed: int) -> Iterator[Command]:
-    """Run the suite again and again; a test that fails once is a flake to be repaired."""
+    """Run the suite repeatedly; a test that fails once is flaky and must be fixed."""
     for number in range(SUITE_RUNS):
         yield Command(["make", "--no-print-directory", "test-rust"])
         variables = {"LOGSPOOL_SEED": str(seed + number), "LOGSPOOL_KINDS": "all"}
@@ -225,7 +225,7 @@ def sanitize(_seed: int) -> Iterator[Command]:
 
 
 def loom(_seed: int) -> Iterator[Command]:
-    """Run the concurrency models, whole and weakened."""
+    """Run the concurrency models, as they are and weakened."""
     yield Command(["make", "--no-print-directory", "loom"])
 
 

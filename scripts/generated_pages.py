@@ -21,7 +21,7 @@ TYPES = {
     "texts": "texts",
 }
 
-#: The types as a checker of types reads them.
+#: The types as a type checker reads them.
 ANNOTATIONS = {
     "text": "str",
     "choice": "str",

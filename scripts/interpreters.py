@@ -44,7 +44,7 @@ class Interpreter:
 
     @property
     def free_threaded(self) -> bool:
-        """Say whether it was built without the GIL."""
+        """Return whether it was built without the GIL."""
         return self.tag.endswith("t")
 
 
@@ -91,7 +91,7 @@ def running() -> Interpreter:
 
 
 def are_asked_for() -> bool:
-    """Say whether `LOGSPOOL_PYTHONS` rules the list."""
+    """Return whether `LOGSPOOL_PYTHONS` sets the list."""
     return bool(_words("LOGSPOOL_PYTHONS"))
 
 
@@ -120,7 +120,7 @@ def chosen() -> list[Interpreter]:
 
 
 def show(interpreters: list[Interpreter]) -> None:
-    """Print the list, with the supported versions that are not there."""
+    """Print the list, with the supported versions that are missing."""
     by_tag = {interpreter.tag: interpreter for interpreter in interpreters}
     for tag in SUPPORTED:
         if tag in by_tag:

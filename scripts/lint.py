@@ -17,7 +17,7 @@ PYTHON_FOLDERS = ["python", "tests", "scripts", "bench", "demo"]
 
 
 def rustfmt() -> None:
-    """Compare the Rust sources with rustfmt's form."""
+    """Check that the Rust sources have the format of rustfmt."""
     run(["cargo", "fmt", "--all", "--check"])
     run(["rustfmt", "--check", "--edition", "2024", *rust_sources.files_declared_by_macros()])
 
@@ -33,7 +33,7 @@ def rustdoc() -> None:
 
 
 def ruff() -> None:
-    """Check the Python sources and their form."""
+    """Check the Python sources and their format."""
     program = str(environment.tools() / "bin" / "ruff")
     folders = [folder for folder in PYTHON_FOLDERS if any((ROOT / folder).rglob("*.py"))]
     run([program, "check", "--quiet", *folders])

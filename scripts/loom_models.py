@@ -57,7 +57,7 @@ def build(crate: str) -> Path:
 
 
 def run_models(program: Path) -> int:
-    """Run all models of a crate as they are; return the exit code, a failure where there is no model."""
+    """Run all models of a crate unchanged; return the exit code. A crate without models is a failure."""
     listed = subprocess.run([program, "models", "--list"], capture_output=True, text=True).stdout
     count = sum(line.endswith(": test") for line in listed.splitlines())
     if count == 0:
@@ -68,7 +68,7 @@ def run_models(program: Path) -> int:
 
 
 def first_red(program: Path, name: str) -> str | None:
-    """Run the models without `name` until one fails, and return which; None where all stay green or the time is up."""
+    """Run the models without `name` until one fails, and return its name; None if all pass or the time is up."""
     variables = {**os.environ, "RUST_BACKTRACE": "0", "LOGSPOOL_WEAKEN": name}
     models = subprocess.Popen([program, "models"], env=variables, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert models.stdout is not None

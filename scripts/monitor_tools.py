@@ -1,4 +1,4 @@
-"""See that the tests find promtool, which checks the alert rules.
+"""Check that the tests find promtool, which checks the alert rules.
 
 Where it is missing and the script runs as root on a system with apt, Debian's package prometheus is installed; its
 service is not started. Otherwise the tests say that they are skipped, and with LOGSPOOL_TOOLS=required they fail.
@@ -11,7 +11,7 @@ import terminal
 
 
 def main() -> None:
-    """Find promtool, at need after installing it."""
+    """Find promtool; install it if it is missing."""
     if shutil.which("promtool"):
         return
     debian.install("prometheus", "promtool")

@@ -101,7 +101,7 @@ def build(profile: str, target: str | None, features: str) -> Path:
 
 
 def rust_libraries(target: str) -> Path:
-    """Return the folder of Rust's own libraries for a target, whether it is there or not."""
+    """Return the folder of Rust's own libraries for a target, whether it exists or not."""
     root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
     return Path(root) / "lib/rustlib" / target / "lib"
 

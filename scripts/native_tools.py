@@ -16,7 +16,7 @@ from pathlib import Path
 import debian
 import terminal
 
-#: A command or a header that is looked for, its package, and the things that are tested with it.
+#: A required command or header, its package, and the tests that need it.
 NEEDED = (
     ("g++", "g++", "C++ programs"),
     ("nim", "nim", "Nim programs"),
@@ -39,7 +39,7 @@ NEWER_DEBIAN = "forky"
 
 
 def has_nim_2() -> bool:
-    """Return whether a Nim 2 is there: the system's, or a Nim 2 that was unpacked before."""
+    """Return whether there is a Nim 2: the system's, or one that was unpacked earlier."""
     for command in (NIM_2 / "bin/nim", shutil.which("nim")):
         if command and Path(command).exists():
             done = subprocess.run([command, "--version"], capture_output=True, text=True, check=False)
@@ -62,7 +62,7 @@ def unpack_nim_2() -> None:
 
 
 def main() -> None:
-    """Find everything, at need after installing it."""
+    """Find all tools; install the missing ones."""
     missing = [package for what, package, _ in NEEDED if not is_there(what)]
     if missing:
         debian.install(" ".join(missing), "compilers and libraries")

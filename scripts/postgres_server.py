@@ -1,4 +1,4 @@
-"""A throwaway PostgreSQL: a temporary folder, a port of its own; it is killed, frozen, started again, and removed."""
+"""A temporary PostgreSQL with its own folder and port; tests kill, freeze and restart it, and then it is removed."""
 
 import atexit
 import contextlib
@@ -18,7 +18,7 @@ from typing import Any
 
 FINDER = Path(__file__).with_name("postgres_tools.py")
 
-# Ten times the time that a slow machine needed.
+# Ten times the start on a slow machine.
 DEADLINE = 60.0
 
 # Its answer to this shows that it takes connections (a client's question whether it speaks TLS).
@@ -70,7 +70,7 @@ def _template(folder_of_programs: Path, user: str) -> Path:
 
 
 class Server:
-    """A server on 127.0.0.1 that lets everybody in as `user`."""
+    """A server on 127.0.0.1 that accepts every client as `user`."""
 
     def __init__(self, folder_of_programs: Path, port: int, user: str, settings: Sequence[str]) -> None:
         """Make its data and start it."""
@@ -109,7 +109,7 @@ class Server:
                 raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
 
     def answers(self) -> bool:
-        """Tell whether it takes connections."""
+        """Return whether it accepts connections."""
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             connection.sendall(QUESTION)
             return connection.recv(1) in (b"N", b"S")
@@ -121,7 +121,7 @@ class Server:
         return [self.process.pid, *map(int, children)]
 
     def kill(self) -> None:
-        """Kill all of it at once, as at a loss of the machine's power (the data on the disk stays)."""
+        """Kill all its processes at once, like a power failure that keeps the data on the disk."""
         for member in self.family():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(member, signal.SIGKILL)
@@ -129,7 +129,7 @@ class Server:
 
     @contextlib.contextmanager
     def frozen(self) -> Iterator[None]:
-        """Stop all of it, as on a machine that hangs: it takes connections, and never answers."""
+        """Stop all its processes, like a machine that hangs: it accepts connections and never answers."""
         members = self.family()
         try:
             for member in members:

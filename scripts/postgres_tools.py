@@ -1,4 +1,4 @@
-"""Print the folder with the programs of PostgreSQL that the tests start a throwaway server with.
+"""Print the folder with the programs of PostgreSQL with which the tests start a temporary server.
 
 It is the folder in LOGSPOOL_POSTGRES_BIN, else a folder on the PATH, else Debian's newest. If there is no such folder
 and the script runs as root on a system with apt, Debian's package is installed first, without a server of its own.
@@ -29,7 +29,7 @@ def find() -> Path | None:
 
 
 def install() -> None:
-    """Install Debian's package where that is possible."""
+    """Install Debian's package if possible."""
     if os.geteuid() == 0 and shutil.which("apt-get") and not NO_SERVER.exists():
         NO_SERVER.parent.mkdir(parents=True, exist_ok=True)
         NO_SERVER.write_text("create_main_cluster = false\n")
@@ -37,7 +37,7 @@ def install() -> None:
 
 
 def main() -> None:
-    """Find the programs, at need after installing them."""
+    """Find the programs; install them if they are missing."""
     if os.environ.get("LOGSPOOL_WITHOUT_POSTGRES") == "1":
         return
     folder = find()

@@ -28,7 +28,7 @@ VICTORIA_LOGS = "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@v1.52
 COLLECTOR_BUILDER = "go.opentelemetry.io/collector/cmd/builder@v0.165.0"
 LOKI = "github.com/grafana/loki/v3"
 
-#: Go may be busy for long, and should not slow down what runs beside it.
+#: A build by Go takes long, and should not slow down other processes.
 NICENESS = 10
 
 
@@ -90,7 +90,7 @@ def loki() -> Path:
 
 
 def _built(name: str, facts: Sequence[str], build: Callable[[Path], None]) -> Path:
-    """Return a program, which is built where it is missing or was built from something else."""
+    """Return a program; build it if it is missing or was built from other sources."""
     program, stamp = FOLDER / name, FOLDER / f".{name}.stamp"
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()
     with environment.locked(f"receiver-{name}"):
@@ -131,7 +131,7 @@ TOOLS: tuple[Callable[[], Path], ...] = (victoria_logs, collector, graylog_reade
 
 
 def main() -> None:
-    """Build all of them; the script ends where one cannot be built."""
+    """Build all of them; the script ends if one cannot be built."""
     for tool in TOOLS:
         try:
             tool()

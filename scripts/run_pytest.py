@@ -28,6 +28,7 @@ def run_pytest(
 ) -> int:
     """Run pytest in the interpreter's environment and return its exit code."""
     prepared = environment.ensure_for_tests(interpreter, libraries=libraries, profile=profile)
+    _compile(prepared.python)
     report = environment.BUILD / "reports" / f"pytest-{label}-{interpreter.tag}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
     report.unlink(missing_ok=True)
@@ -42,6 +43,15 @@ def run_pytest(
         terminal.fail(f"no test passed on Python {interpreter.tag}: everything was skipped or nothing was collected")
         return NOTHING_TESTED
     return code
+
+
+def _compile(python: str) -> None:
+    """Compile what most programs of the tests import. They write no compiled modules, so each would compile it again.
+
+    On 3.14 that takes a third of the time in which such a program starts, logs and ends.
+    """
+    folders = [str(environment.ROOT / folder) for folder in ("python/logspool", "tests/python/suite")]
+    subprocess.run([python, "-m", "compileall", "-q", *folders], check=True)
 
 
 def passed(report: str) -> int:

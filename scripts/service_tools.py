@@ -26,7 +26,7 @@ FOLDER = environment.BUILD / "senders"
 
 
 class Missing(Exception):
-    """Something cannot be had; the text says what, and why."""
+    """A program is not available; the text names it and the reason."""
 
 
 def python() -> Path:
@@ -198,7 +198,7 @@ def program_of_debian(name: str, package: str) -> str:
 
 
 def _program(name: str) -> str:
-    # Debian has its daemons where the PATH of a user does not look.
+    # Debian has its daemons in folders that are not on the PATH of a user.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
     found = shutil.which(name, path=path)
     if not found:
@@ -251,7 +251,7 @@ MORE_TOOLS: dict[str, Callable[[], object]] = {
 
 
 def main() -> None:
-    """Make all of it ready, and say what cannot be had."""
+    """Install all programs, and report the missing ones."""
     for name, tool in {**TOOLS, **(MORE_TOOLS if "--all" in sys.argv else {})}.items():
         try:
             tool()

@@ -11,14 +11,14 @@ _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", 
 
 
 def colours_wanted(stream: TextIO) -> bool:
-    """Say whether `stream` is a terminal whose user did not ask for plain text."""
+    """Return whether `stream` is a terminal whose user did not ask for plain text."""
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
-    """Wrap `text` in the named styles where the stream shows them."""
+    """Wrap `text` in the named styles if the stream shows them."""
     if not styles or not colours_wanted(stream or sys.stdout):
         return text
     codes = ";".join(_STYLES[style] for style in styles)
@@ -26,7 +26,7 @@ def paint(text: str, *styles: str, stream: TextIO | None = None) -> str:
 
 
 def step(text: str) -> None:
-    """Announce what happens next."""
+    """Announce the next step."""
     print(paint(f"==> {text}", "bold", "cyan", stream=sys.stderr), file=sys.stderr, flush=True)
 
 

@@ -1,17 +1,15 @@
 """Measures one configuration in this process, and starts a process for each measurement."""
 
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import compare
+import apart
 import lines
 import loops
 import worker
+from configured import CONFIGURATIONS
 from configured.configuration import Configuration
 
 STOCK, OWN = "stock", "logspool"
@@ -24,11 +22,12 @@ SECONDS = 120.0
 PAUSE_SECONDS = 0.1
 
 
-def measure(configuration: Configuration, variant: str, records: int, folder: Path) -> dict[str, Any]:
-    """Set up logging as the program does, with or without logspool, and log to a file of the folder.
+def measure(name: str, variant: str, records: int, place: str) -> dict[str, Any]:
+    """Set up logging as the program does, with or without logspool, and log to a file of the folder `place`.
 
     Returns nanoseconds per record, and the records found in the file when the measurement ended.
     """
+    configuration, folder = CONFIGURATIONS[name], Path(place)
     path = file_of(folder, variant)
     program, _ = loops.load(configuration.call, folder)
     own = configuration.open_own if variant == OWN else None
@@ -65,23 +64,14 @@ def measure(configuration: Configuration, variant: str, records: int, folder: Pa
     return found
 
 
-def measure_apart(script: Path, configuration: Configuration, variant: str, records: int, folder: Path) -> Any:
-    """Measure in a process of its own; return the figures, or what went wrong in words."""
-    command = [sys.executable, str(script), "--row", configuration.name, "--variant", variant]
-    command += ["--records", str(records), "--folder", str(folder)]
-    # A report of logging on standard error fails the row; a library's warning does not.
-    environment = {**compare.variables(), "PYTHONWARNINGS": "ignore"}
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, env=environment)
-    except subprocess.TimeoutExpired:
-        return f"{variant} hangs: ended after {SECONDS:.0f} s"
-    said = done.stderr.strip()
-    if done.returncode != 0 or said or not done.stdout.strip():
-        return f"{variant} failed (exit code {done.returncode}): {said[-2000:] or 'no output'}"
-    found = json.loads(done.stdout.splitlines()[-1])
+def measure_apart(configuration: Configuration, variant: str, records: int, folder: Path) -> dict[str, Any]:
+    """Measure in a process of its own; a report of logging on standard error fails the row, a library's warning not."""
+    variables = {**apart.variables(), "PYTHONWARNINGS": "ignore"}
+    arguments = configuration.name, variant, records, str(folder)
+    found = apart.ask("configured.measure", *arguments, seconds=SECONDS, variables=variables, silent=True)
     if found["lines"] != records:
-        return f"{variant}: {found['lines']:,} lines of {records:,}"
-    return found
+        raise apart.Failed(f"{found['lines']:,} lines of {records:,}")
+    return dict(found)
 
 
 def file_of(folder: Path, variant: str) -> Path:

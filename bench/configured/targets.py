@@ -5,7 +5,7 @@ import statistics
 from configured import CONFIGURATIONS
 from configured.measure import OWN, STOCK
 from results import Results
-from targets import Verdict
+from targets import Target, Verdict
 
 #: The caller's CPU: stock logging's over logspool's, at least.
 AT_LEAST = {
@@ -52,6 +52,11 @@ NEVER_WORSE = {"caller_ns": "caller's CPU", "end_to_end_ns": "end to end", "tota
 TOTAL_AT_LEAST = {"exception": 2.0}
 
 
+def target(what: str, name: str, figure: str, at_least: float) -> Target:
+    """Return the promise that logspool needs so many times less."""
+    return Target(what, (name, STOCK, figure), over=(name, OWN, figure), at_least=at_least, take=min)
+
+
 def best(results: Results, row: str, variant: str, figure: str) -> float | None:
     """Return the lowest value of a figure over the turns, None if it was not measured."""
     return min(results.values(row, variant, figure), default=None)
@@ -67,7 +72,7 @@ def judge(results: Results, names: list[str]) -> list[Verdict]:
     """Compare the rows of a run with the stated ratios."""
     stated = [("caller's CPU", "caller_ns", AT_LEAST), ("total CPU", "total_cpu_ns", TOTAL_AT_LEAST)]
     verdicts = [
-        _judge_ratio(results, name, f"{what}, {name}", figure, bound)
+        target(f"{what}, {name}", name, figure, bound).judge(results)
         for what, figure, bounds in stated
         for name, bound in bounds.items()
         if name in names
@@ -87,16 +92,3 @@ def _judge_median(results: Results, names: list[str]) -> list[Verdict]:
     median = statistics.median(found)
     what, bound = f"caller's CPU, median of {len(found)} rows", f">= {MEDIAN_AT_LEAST:g} x"
     return [Verdict(what, bound, median, median >= MEDIAN_AT_LEAST)]
-
-
-def judge_lines(results: Results) -> Verdict:
-    """Judge whether every measured row has all lines, equal to the lines of stock logging."""
-    return Verdict("rows that failed", "none", ", ".join(results.failed) or "none", not results.failed)
-
-
-def _judge_ratio(results: Results, name: str, what: str, figure: str, bound: float) -> Verdict:
-    value = ratio(results, name, figure)
-    if value is None:
-        failed = results.failed.get(name)
-        return Verdict(what, f">= {bound:g} x", failed or results.skipped.get(name), False if failed else None)
-    return Verdict(what, f">= {bound:g} x", value, value >= bound)

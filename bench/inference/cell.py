@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apart
 from inference import sinks
 
 HERE = Path(__file__).resolve().parent
@@ -32,7 +33,7 @@ OPEN_LOAD = 0.4
 PATIENCE = 40.0
 
 
-class CellError(Exception):
+class CellError(apart.Failed):
     """A cell could not be measured; the text says why."""
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import report  # noqa: F401  (it adds the folder of scripts)
+import terminal
 from inference import sinks
 from inference.cell import Sizes
 from results import Results
-from targets import Verdict
+from targets import Target, Verdict
 
 OWN = "logspool"
 LOGGERS = (
@@ -42,12 +45,12 @@ class Plan:
                     yield number, mode, workload, kind
 
 
-def full() -> Plan:
+def full(rounds: int) -> Plan:
     """Everything, within 15 minutes."""
     cells = [(mode, "classify", sinks.FILE) for mode in (*LOGGERS, *VARIANTS, *SLEEPING)]
     cells += [(mode, workload, sinks.FILE) for workload in ("generate", "tokens") for mode in LOGGERS]
     cells += [(mode, "classify", kind) for kind in sinks.BAD for mode in WITH_BAD_SINKS]
-    return Plan(cells, Sizes(seconds=0.8, repeats=2), rounds=3)
+    return Plan(cells, Sizes(seconds=0.8, repeats=2), rounds)
 
 
 def quick() -> Plan:
@@ -58,53 +61,42 @@ def quick() -> Plan:
     return Plan(cells, Sizes(seconds=0.3, repeats=1), rounds=1)
 
 
+def narrowed(chosen: Plan, options: argparse.Namespace) -> Plan:
+    """Return the plan with the chosen modes, workloads and sinks."""
+    cells = [
+        item for item in chosen.cells
+        if item[0] in options.modes and item[1] in options.workloads and item[2] in options.sinks
+    ]  # fmt: skip
+    if not cells:
+        raise terminal.fail("no cell of the plan is left by --modes, --workloads and --sinks", 2)
+    return Plan(cells, chosen.sizes, chosen.rounds)
+
+
 def case(workload: str, kind: str) -> str:
     """Return the name of the results of a workload with a sink."""
     return f"{workload} {kind}"
 
 
-@dataclass(frozen=True)
-class Target:
-    """One bound for a figure of logspool."""
-
-    what: str
-    case: str
-    figure: str
-    at_most: float | None = None
-    at_least: float | None = None
-    unit: str = "x"
-
-    def judge(self, results: Results) -> Verdict:
-        """Compare the median of the rounds with the bound."""
-        bound = f"<= {self.at_most:g} {self.unit}" if self.at_most is not None else f">= {self.at_least:g} {self.unit}"
-        value = results.median(OWN, self.case, self.figure)
-        if value is None:
-            return Verdict(self.what, bound, None, None)
-        met = value <= self.at_most if self.at_most is not None else value >= (self.at_least or 0)
-        return Verdict(self.what, bound, value, met)
+def _target(what: str, case: str, figure: str, **bound: Any) -> Target:
+    return Target(what, (OWN, case, figure), **bound)
 
 
 def targets() -> list[Target]:
     """Return all bounds on times and rates."""
     classify, tokens = case("classify", sinks.FILE), case("tokens", sinks.FILE)
     found = [
-        Target("classify: requests a second, of none", classify, "ratio", at_least=0.97),
-        Target("classify: CPU added to a request", classify, "added_us", at_most=10, unit="us"),
-        Target("per-token: requests a second, of none", tokens, "ratio", at_least=0.95),
+        _target("classify: requests a second, of none", classify, "ratio", at_least=0.97),
+        _target("classify: CPU added to a request", classify, "added_us", at_most=10, unit="us"),
+        _target("per-token: requests a second, of none", tokens, "ratio", at_least=0.95),
     ]
     for kind in sinks.BAD:
         bad, words = case("classify", kind), f"classify, {sinks.KINDS[kind]}"
-        found.append(Target(f"{words}: requests a second, of none", bad, "ratio", at_least=0.95))
-        found.append(Target(f"{words}: p99 at a fixed rate, of none", bad, "p99_ratio", at_most=1.2))
+        found.append(_target(f"{words}: requests a second, of none", bad, "ratio", at_least=0.95))
+        found.append(_target(f"{words}: p99 at a fixed rate, of none", bad, "p99_ratio", at_most=1.2))
     return found
 
 
-def judge(results: Results) -> list[Verdict]:
-    """Judge everything."""
-    return [target.judge(results) for target in targets()] + judge_counts(results)
-
-
-def judge_counts(results: Results) -> list[Verdict]:
+def judge_accounts(results: Results) -> list[Verdict]:
     """Judge the accounting of every cell of logspool. It has to be exact on any machine."""
     verdicts = []
     for mode, cases in results.cells.items():
@@ -114,8 +106,3 @@ def judge_counts(results: Results) -> list[Verdict]:
                 what = f"{mode}, {name}: accepted = written + dropped, and what was written has arrived"
                 verdicts.append(Verdict(what, "= yes", worst, None if worst is None else worst == "yes"))
     return verdicts
-
-
-def sizes_in_words(plan: Plan) -> dict[str, object]:
-    """Return the facts about the sizes of a run."""
-    return {**dataclasses.asdict(plan.sizes), "rounds": plan.rounds}

@@ -1,7 +1,7 @@
 """The parts of the pool's comparison, one file each; a new part is one file and one word in this table."""
 
+from parts import Part
 from pools import compress, exclusion, idle, jobs, memory, scaling, semaphores, streams, timers
-from pools.part import Part
 
 PARTS: dict[str, Part] = {
     module.PART.name: module.PART

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import STOCK, WORKERS, Part, Row, Sizes, seconds, turns
+from parts import Column, Part, Round, turns
+from pools.part import STOCK, WORKERS, Row, Sizes, seconds
 from pools.peer import fastthreadpool, taken
-from rounds import Column, Round
 
 LEVEL = 6
 LISTS, RECORDS = 64, 20
@@ -128,9 +128,9 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "compress",
     f"{RECORDS} records pickled and compressed with zlib {LEVEL} (us per job)",
-    _rounds,
     (Column("us", "us per job", 1),),
     reference=SLICES,
-    note="zlib works without the GIL, pickle with it. Who takes result after result is woken for each, and takes the "
-    "workers' cores; `then wait` waits for all of them first.",
+    question="zlib works without the GIL, pickle with it. Who takes result after result is woken for each, and takes "
+    "the workers' cores; `then wait` waits for all of them first.",
+    measure=_rounds,
 )

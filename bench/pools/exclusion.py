@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
+from parts import Column, Part, Round
 from pools import alone
-from pools.part import Part, Sizes
+from pools.part import Sizes
 from pools.peer import fastthreadpool
-from rounds import Column, Round
 
 THREADS = 4
 NONE = "no semaphore"
@@ -77,7 +77,7 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "exclusion",
     f"A semaphore of one permit and {THREADS} threads that give way inside",
-    _rounds,
     (Column("violations", "two inside", 0), Column("count", "rounds", 0), Column("us", "us per round", 1)),
     most_rounds=1,
+    measure=_rounds,
 )

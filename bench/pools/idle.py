@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import STOCK, WORKERS, Part, Sizes, same
+from parts import Column, Part, Round, percentile
+from pools.part import STOCK, WORKERS, Sizes, same
 from pools.peer import fastthreadpool
-from rounds import Column, Round, percentile
 
 #: Seconds between two jobs; long enough for a worker to find nothing and sleep.
 GAP = 300e-6
@@ -119,7 +119,6 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "idle",
     "One job for an idle pool, 300 us after the last one (us)",
-    _rounds,
     (
         Column("start_p50_us", "until it starts: p50"),
         Column("start_p99_us", "p99"),
@@ -127,4 +126,5 @@ PART = Part(
         Column("call_p99_us", "p99"),
     ),
     reference=LOCK,
+    measure=_rounds,
 )

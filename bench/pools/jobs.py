@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import STOCK, WORKERS, Part, Row, Sizes, seconds, turns
+from parts import Column, Part, Round, turns
+from pools.part import STOCK, WORKERS, Row, Sizes, seconds
 from pools.peer import fastthreadpool, taken
-from rounds import Column, Round
 
 #: Factor for the number of cheap jobs: a short measurement would show the processor's speed of one moment.
 CHEAP = 10.0
@@ -139,8 +139,8 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "jobs",
     "A job that does next to nothing (us per job)",
-    _rounds,
     (Column("us", "us per job", 3),),
     reference=STOCK,
-    note="gather, no threads: futures that the loop ends itself; what asyncio alone takes, with any pool.",
+    question="gather, no threads: futures that the loop ends itself; what asyncio alone takes, with any pool.",
+    measure=_rounds,
 )

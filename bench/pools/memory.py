@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
+from parts import Column, Part, Round
 from pools import alone
 from pools.jobs import work
-from pools.part import STOCK, Part, Sizes, same
+from pools.part import STOCK, Sizes, same
 from pools.peer import fastthreadpool, taken
-from rounds import Column, Round
 
 #: The argument of each job: a small number, of which there is one object for all.
 NUMBER = 7
@@ -76,9 +76,9 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "memory",
     "Memory of a job that waits (bytes)",
-    _rounds,
     (Column("bytes", "bytes per job", 0), Column("count", "jobs that wait", 0)),
     reference=STOCK,
     most_rounds=3,
-    note="Its future is counted with Pool.submit and ThreadPoolExecutor; Pool.push and fastthreadpool have none.",
+    question="Its future is counted with Pool.submit and ThreadPoolExecutor; Pool.push and fastthreadpool have none.",
+    measure=_rounds,
 )

@@ -1,14 +1,11 @@
-"""A part of the pool's comparison: contenders that do the same work in turns, and how their table looks."""
+"""What the parts of the pool's comparison share: the sizes of a round, a contender and how it is timed."""
 
 from __future__ import annotations
 
 import gc
-import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-
-from rounds import Column, Round
 
 WORKERS = 2
 
@@ -60,25 +57,6 @@ QUICK = Sizes(
 )
 
 
-@dataclass(frozen=True)
-class Part:
-    """One question, the contenders that answer it and the columns of the answer."""
-
-    name: str
-    title: str
-    #: Yields round after round; closing it ends the contenders' threads.
-    rounds: Callable[[Sizes], Iterator[Round]]
-    columns: tuple[Column, ...]
-    #: The row that the first column is compared with, if any.
-    reference: str | None = None
-    #: Rounds at most, for a part that takes long and spreads little.
-    most_rounds: int | None = None
-    #: Said below the table.
-    note: str = ""
-    #: Why the part cannot be measured here.
-    missing: Callable[[], str | None] = lambda: None
-
-
 @dataclass
 class Row:
     """One contender: does `count` jobs and returns the sum of their results."""
@@ -91,11 +69,6 @@ class Row:
 
 class WrongCount(Exception):
     """A contender did other work than it was given: its time means nothing."""
-
-
-def turns(rows: list[Row]) -> list[Row]:
-    """Return the contenders in another order each time, so that no one always follows the same one."""
-    return random.sample(rows, len(rows))
 
 
 def seconds(row: Row, count: int, expected: int) -> float:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import Part, Row, Sizes, seconds, turns
+from parts import Column, Part, Round, turns
+from pools.part import Row, Sizes, seconds
 from pools.peer import FREE_THREADED
-from rounds import Column, Round
 
 SECONDS = 5e-6
 
@@ -69,9 +69,9 @@ def _missing() -> str | None:
 PART = Part(
     "scaling",
     "Jobs of 5 us in pure Python, without the GIL (us per job)",
-    _rounds,
     (Column("us", "us per job"),),
     reference="Pool.submit, 1 worker",
-    note="The thread that gives the jobs needs a part of a core as well.",
+    question="The thread that gives the jobs needs a part of a core as well.",
     missing=_missing,
+    measure=_rounds,
 )

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import Part, Sizes
+from parts import Column, Part, Round
+from pools.part import Sizes
 from pools.peer import fastthreadpool
-from rounds import Column, Round
 
 
 def _microseconds(semaphore: Any, pairs: int) -> float:
@@ -36,7 +36,7 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "semaphores",
     "A semaphore: a pair of acquire and release, the loop subtracted (us)",
-    _rounds,
     (Column("us", "us per pair", 4),),
     reference="threading.Semaphore",
+    measure=_rounds,
 )

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from logspool import pool as native
-from pools.part import WORKERS, Part, Row, Sizes, seconds, turns
+from parts import Column, Part, Round, turns
+from pools.part import WORKERS, Row, Sizes, seconds
 from pools.peer import fastthreadpool, taken
-from rounds import Column, Round
 
 VALUES = 100
 #: Values that wait at most in the rows with one generator, as `Pool.stream` has it.
@@ -97,8 +97,8 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "streams",
     f"Generators of {VALUES} values in the workers, all values taken by one thread (us per value)",
-    _rounds,
     (Column("us", "us per value", 3),),
     reference=QUEUE,
-    note=f"{STREAM} and {BOUNDED_QUEUE}: one long generator, at most {PLACES:,} values wait; the others have no limit.",
+    question=f"{STREAM} and {BOUNDED_QUEUE}: one long generator, at most {PLACES:,} values wait; others have no limit.",
+    measure=_rounds,
 )

@@ -2,69 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from pools import timers
 from pools.compress import SLICES, WAITED
 from pools.exclusion import NONE
 from pools.idle import LOCK
-from pools.part import STOCK, own
-from results import Results
-from tables import NOT_CHOSEN
-from targets import Target, Verdict, judge_target
-
-
-def _ratio(
-    what: str,
-    part: str,
-    above: str,
-    below: str,
-    *,
-    figure: str = "us",
-    at_most: float | None = None,
-    at_least: float | None = None,
-) -> Target:
-    return Target(what, (above, part, figure), over=(below, part, figure), at_most=at_most, at_least=at_least)
-
+from pools.part import STOCK
+from targets import Target, beside, count
 
 TARGETS = [
-    _ratio("submit and result against ThreadPoolExecutor", "jobs", STOCK, "Pool.submit", at_least=15),
-    _ratio("submit and result against fastthreadpool", "jobs", "fastthreadpool.submit", "Pool.submit", at_least=1.5),
-    _ratio("push against fastthreadpool", "jobs", "fastthreadpool.submit", "Pool.push", at_least=5),
-    _ratio("map against the for loop", "jobs", "Pool.map", "for loop", at_most=1.3),
-    _ratio("map against ThreadPool.map_async", "jobs", "Pool.map", "ThreadPool.map_async", at_most=1),
-    _ratio("map against fastthreadpool.map", "jobs", "Pool.map", "fastthreadpool.map", at_most=1),
+    beside("submit and result against ThreadPoolExecutor", STOCK, "Pool.submit", "jobs", "us", at_least=15),
+    beside(
+        "submit and result against fastthreadpool", "fastthreadpool.submit", "Pool.submit", "jobs", "us", at_least=1.5
+    ),
+    beside("push against fastthreadpool", "fastthreadpool.submit", "Pool.push", "jobs", "us", at_least=5),
+    beside("map against the for loop", "Pool.map", "for loop", "jobs", "us", at_most=1.3),
+    beside("map against ThreadPool.map_async", "Pool.map", "ThreadPool.map_async", "jobs", "us", at_most=1),
+    beside("map against fastthreadpool.map", "Pool.map", "fastthreadpool.map", "jobs", "us", at_most=1),
     Target(
         "native as_completed over submit and result",
         ("as_completed, native", "jobs", "over_submit_us"),
         at_most=0.5,
         unit="us",
     ),
-    _ratio(
+    beside(
         "stdlib's as_completed, on Pool against its own",
-        "jobs",
         "as_completed, stdlib's on Pool",
         "as_completed, stdlib",
+        "jobs",
+        "us",
         at_most=1,
     ),
-    _ratio("gather of run against run_in_executor", "jobs", "run_in_executor, gather", "Pool.run, gather", at_least=10),
-    _ratio("semaphore against threading's", "semaphores", "threading.Semaphore", "Semaphore", at_least=30),
-    _ratio("semaphore against fastthreadpool's", "semaphores", "fastthreadpool.Semaphore", "Semaphore", at_least=1.2),
-    _ratio(
-        "until a job starts, p50, against a wake by Lock",
-        "idle",
-        "Pool.submit",
-        LOCK,
-        figure="start_p50_us",
-        at_most=1.2,
+    beside(
+        "gather of run against run_in_executor",
+        "run_in_executor, gather",
+        "Pool.run, gather",
+        "jobs",
+        "us",
+        at_least=10,
     ),
-    _ratio("compress, submit and wait against threads over slices", "compress", WAITED, SLICES, at_most=1.03),
-    _ratio("compress, map against threads over slices", "compress", "Pool.map", SLICES, at_most=1.03),
-    _ratio(
+    beside("semaphore against threading's", "threading.Semaphore", "Semaphore", "semaphores", "us", at_least=30),
+    beside(
+        "semaphore against fastthreadpool's", "fastthreadpool.Semaphore", "Semaphore", "semaphores", "us", at_least=1.2
+    ),
+    beside("until a job starts, p50, against a wake by Lock", "Pool.submit", LOCK, "idle", "start_p50_us", at_most=1.2),
+    beside("compress, submit and wait against threads over slices", WAITED, SLICES, "compress", "us", at_most=1.03),
+    beside("compress, map against threads over slices", "Pool.map", SLICES, "compress", "us", at_most=1.03),
+    beside(
         "jobs of 5 us without the GIL, 2 workers against 1",
-        "scaling",
         "Pool.submit, 1 worker",
         "Pool.submit, 2 workers",
+        "scaling",
+        "us",
         at_least=1.6,
     ),
     Target("adding a timer", ("Pool.submit_later", "timers", "add_us"), at_most=1, unit="us"),
@@ -76,65 +64,12 @@ TARGETS = [
     Target("memory of a job that waits, push", ("Pool.push", "memory", "bytes"), at_most=256, unit="bytes"),
 ]
 
-#: (what, row, part, figure, most in any round): a median would hide one bad round.
 COUNTS = [
-    ("threads that pending timers add", "Pool.submit_later", "timers", "threads_more", 1),
-    ("timers lost or fired twice", "Pool.submit_later", "timers", "wrong", 0),
-    ("timers fired early", "Pool.submit_later", "timers", "early", 0),
-    ("many timers, not pending, not cancelled or fired", timers.CANCELLED, "timers", "wrong", 0),
-    ("rounds with two inside a Semaphore", "Semaphore", "exclusion", "violations", 0),
+    count("threads that pending timers add", "Pool.submit_later", "timers", "threads_more", 1),
+    count("timers lost or fired twice", "Pool.submit_later", "timers", "wrong"),
+    count("timers fired early", "Pool.submit_later", "timers", "early"),
+    count("many timers, not pending, not cancelled or fired", timers.CANCELLED, "timers", "wrong"),
+    count("rounds with two inside a Semaphore", "Semaphore", "exclusion", "violations"),
+    # Without a semaphore the same check has to find violations, or it proves nothing.
+    Target("the same without a semaphore", (NONE, "exclusion", "violations"), at_least=1, unit="", take=max),
 ]
-
-
-def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; figures that were not measured have their reason."""
-    return [*_judge_figures(results), *judge_counts(results)]
-
-
-def judge_counts(results: Results) -> list[Verdict]:
-    """Compare the figures that hold in a run of any length: no time, no memory."""
-    return [*_judge_counts(results), _judge_control(results), _judge_failures(results)]
-
-
-def _judge_figures(results: Results) -> Iterator[Verdict]:
-    for target in TARGETS:
-        verdict = judge_target(target, results)
-        if verdict.value is None:
-            cells = [target.figure, *([target.over] if target.over else [])]
-            verdict = _unmeasured(results, target.what, target.bound, [cell[:2] for cell in cells])
-        yield verdict
-
-
-def _judge_counts(results: Results) -> Iterator[Verdict]:
-    for what, row, part, figure, most in COUNTS:
-        value = results.worst(row, part, figure)
-        if value is None:
-            yield _unmeasured(results, what, f"<= {most}", [(row, part)])
-        else:
-            yield Verdict(what, f"<= {most}", value, value <= most)
-
-
-def _judge_control(results: Results) -> Verdict:
-    """Without a semaphore the same check has to find violations, or it proves nothing."""
-    what, bound = "the same without a semaphore", ">= 1"
-    value = results.worst(NONE, "exclusion", "violations")
-    if value is None:
-        return _unmeasured(results, what, bound, [(NONE, "exclusion")])
-    return Verdict(what, bound, value, value >= 1)
-
-
-def _judge_failures(results: Results) -> Verdict:
-    failed = [f"{cell}: {reason}" for cell, reason in results.failed.items() if own(cell)]
-    return Verdict("rows of logspool that failed", "none", "; ".join(failed) or "none", not failed)
-
-
-def _unmeasured(results: Results, what: str, bound: str, cells: list[tuple[str, str]]) -> Verdict:
-    """Tell what failed, which misses a target, from what cannot be measured here or was not asked for."""
-    for row, part in cells:
-        if f"{row} {part}" in results.failed:
-            return Verdict(what, bound, results.failed[f"{row} {part}"], False)
-    for row, part in cells:
-        reason = results.skipped.get(part) or results.skipped.get(row.split(".")[0])
-        if reason:
-            return Verdict(what, bound, reason, None)
-    return Verdict(what, bound, NOT_CHOSEN, None)

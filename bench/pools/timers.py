@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from logspool import pool as native
+from parts import Column, Part, Round, percentile
 from pools import alone
-from pools.part import WORKERS, Part, Sizes, same
+from pools.part import WORKERS, Sizes, same
 from pools.peer import fastthreadpool
-from rounds import Column, Round, percentile
 
 CANCELLED = "Pool.submit_later, all cancelled"
 #: Seconds that a job may be late before it counts as lost.
@@ -189,7 +189,6 @@ def _rounds(sizes: Sizes) -> Iterator[Round]:
 PART = Part(
     "timers",
     "Jobs that wait for their time",
-    _rounds,
     (
         Column("add_us", "us to add one"),
         Column("count", "timers", 0),
@@ -205,5 +204,6 @@ PART = Part(
     ),
     reference="heap and Condition",
     most_rounds=5,
-    note="The heap's thread does the jobs itself; the others hand them to workers, or have a thread for each.",
+    question="The heap's thread does the jobs itself; the others hand them to workers, or have a thread for each.",
+    measure=_rounds,
 )

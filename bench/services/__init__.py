@@ -1,7 +1,7 @@
 """The parts of the service's comparison, one file each; a new part is one file and one word in this table."""
 
+from parts import Part
 from services import bombs, datagram, fresh, memory, native, once, pickles, questions, readers, stdlib, syslog
-from services.part import Part
 
 PARTS: dict[str, Part] = {
     module.PART.name: module.PART

@@ -7,11 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
-from rounds import Column, Round, percentile
+from parts import Column, Part, Round, percentile
 from services import counting, processes
 from services.bomb import BOMBS
 from services.ground import HERE, Ground, Sender
-from services.part import Part, Wrong, wait
+from services.part import Wrong, wait
 from services.running import Service, serving
 
 #: Most memory of the service above its idle memory, as a multiple of limits.waiting_bytes.
@@ -120,7 +120,6 @@ def _wait_read(service: Service) -> None:
 PART = Part(
     "bombs",
     "Input that grows when it is decoded",
-    measure,
     (
         Column("peak_mb", "peak above idle, MB", 1),
         Column("limit_mb", "allowed, MB", 0),
@@ -134,4 +133,5 @@ PART = Part(
     question="A thousand connections send one bomb each at the same time, to a service with the default limits and "
     "1 GiB of address space. Meanwhile an honest sender on another address sends one record after the other and waits "
     "for each ack. The peak of the resident memory may be three times limits.waiting_bytes above what it was idle.",
+    measure=measure,
 )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 
-from rounds import Column, Round
+from parts import Column, Part, Round, turns
 from services import counting, senders
 from services.ground import Ground
-from services.part import Part, turns
 from services.running import Service, serving
 
 #: Chosen: a datagram is stored within 100 ms; after this time no datagram is on its way.
@@ -58,7 +57,6 @@ def _settled(service: Service, records: int) -> int:
 PART = Part(
     "datagram",
     "Unchanged DatagramHandlers of many processes, into SQLite",
-    measure,
     (
         Column("rate", "sent, records/s", 0),
         Column("lost_percent", "lost, %", 2),
@@ -69,4 +67,5 @@ PART = Part(
     question="Nobody can make a sender of datagrams wait. What finds no room in the kernel or in the service is lost; "
     "`logspool stats` has to say how many that are.",
     work=(("logspool serve", "all columns, exactly what was received; nothing that these senders could do again"),),
+    measure=measure,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from rounds import Column, Round, percentile
+from parts import Column, Part, Round, percentile, turns
 from services import counting
 from services.ground import HERE, POSTGRES, SQLITE, Ground, Sender
-from services.part import Part, Wrong, turns, wait
+from services.part import Wrong, wait
 from services.running import serving
 
 TRACE, WORD = "by its trace id", "by a word, last 5 s"
@@ -66,7 +66,6 @@ def _points(times: list[float]) -> dict[str, float]:
 PART = Part(
     "fresh",
     "From a logging call until a query finds it, at half load",
-    measure,
     (
         Column("p99_ms", "p99, ms", 1),
         Column("p50_ms", "p50, ms", 1),
@@ -83,4 +82,5 @@ PART = Part(
         (TRACE, "both stores have an index of traces; that of SQLite lags, and the service knows the traces it lacks"),
         (WORD, "SQLite has an index of words, PostgreSQL none: it reads what came in the last 5 s"),
     ),
+    measure=measure,
 )

@@ -6,10 +6,10 @@ import contextlib
 import socket
 import time
 
-from rounds import Column, Round
+from parts import Column, Part, Round
 from services import counting
 from services.ground import Ground, Sender
-from services.part import Part, wait
+from services.part import wait
 from services.running import Service, serving
 
 IDLE, AFTER, OVERLOAD = "idle, silent connections", "after a load and silence", "PostgreSQL stopped, senders go on"
@@ -103,7 +103,6 @@ def _overload(ground: Ground) -> dict[str, float]:
 PART = Part(
     "memory",
     "Memory of the service (resident, MB)",
-    measure,
     (
         Column("mb", "MB", 1),
         Column("limit_mb", "allowed, MB", 0),
@@ -118,4 +117,5 @@ PART = Part(
     "more than the store takes, and a PostgreSQL whose processes are stopped (SIGSTOP) for 5 s in the middle; the "
     "highest of samples every 10 ms counts. It may be limits.waiting_bytes, here 32 MiB, and 64 MB beside it; when "
     "those bytes are full, senders have to wait, and in the end every record is stored once.",
+    measure=measure,
 )

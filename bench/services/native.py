@@ -11,10 +11,10 @@ import json
 import subprocess
 import sys
 
-from rounds import Column, Round
+from parts import Column, Part, Round, turns
 from services import counting
 from services.ground import HERE, POSTGRES, SQLITE, Ground, Sender
-from services.part import Part, Wrong, turns
+from services.part import Wrong
 from services.running import Service, serving
 
 RAW = {SQLITE: "SQLite: raw inserts, 50 rows each", POSTGRES: "PostgreSQL: raw COPY BINARY"}
@@ -128,7 +128,6 @@ class _Used:
 PART = Part(
     "native",
     "logspool's own client, exactly once: from the first call until everything is acknowledged",
-    measure,
     (
         Column("rate", "records/s", 0),
         Column("call_ns", "ns per call", 0),
@@ -170,4 +169,5 @@ PART = Part(
             "commit; the indexer is on, and what it does until the last ack is included",
         ),
     ),
+    measure=measure,
 )

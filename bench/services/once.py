@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rounds import Column, Round
+from parts import Column, Part, Round, turns
 from services import counting
 from services.ground import POSTGRES, SQLITE, Ground
-from services.part import Part, turns
 from services.running import serving
 
 ONCE, ACKS, NOTHING = "ids and acks, exactly once", "acks alone, at least once", "neither, at most once"
@@ -44,7 +43,6 @@ def measure(ground: Ground) -> Round:
 PART = Part(
     "once",
     "The price of exactly once: the same chunks with and without ids and acks",
-    measure,
     (Column("rate", "records/s", 0),),
     compared_with=_reference,
     most_rounds=3,
@@ -60,4 +58,5 @@ PART = Part(
             "too; what was on its way when a connection breaks is lost",
         ),
     ),
+    measure=measure,
 )

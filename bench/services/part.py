@@ -1,25 +1,16 @@
-"""A part of the service's comparison: contenders that do the same work, one after the other, in each round."""
+"""What the parts of the service's comparison share: the sizes of a round, and how they wait."""
 
 from __future__ import annotations
 
-import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-
-from rounds import Column, Round
-
-if TYPE_CHECKING:
-    from services.ground import Ground
 
 #: The names of other programs' rows begin with these, after the words before a colon.
 OTHERS = ("raw ", "Python bulk server", "rsyslog", "CPython", "nobody")
 
 #: Seconds that a contender may take. Chosen: ten times the time that the slowest needs.
 DEADLINE = 300.0
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -78,35 +69,8 @@ QUICK = Sizes(
 )
 
 
-@dataclass(frozen=True)
-class Part:
-    """One question, the contenders that answer it and the columns of the answer."""
-
-    name: str
-    title: str
-    #: Does one round.
-    measure: Callable[[Ground], Round]
-    columns: tuple[Column, ...]
-    #: The row that each row is compared with by its first column, if any; None for a row without comparison.
-    compared_with: Callable[[str], str | None] = lambda row: None
-    #: Rounds at most, for a part that takes long and spreads little.
-    most_rounds: int | None = None
-    #: The comparison in words, for a reader who sees it for the first time.
-    question: str = ""
-    #: The work of each contender: (how the name of its row begins or ends, fields and durability).
-    work: tuple[tuple[str, str], ...] = ()
-    #: Why the part cannot be measured here.
-    missing: Callable[[], str | None] = lambda: None
-
-
 class Wrong(Exception):
     """A contender that failed, or did other work than it was given: its time means nothing."""
-
-
-def turns(items: Iterable[Item]) -> list[Item]:
-    """Return contenders in another order each time, so that no one always follows the same one."""
-    every = list(items)
-    return random.sample(every, len(every))
 
 
 def own(row: str) -> bool:

@@ -8,9 +8,9 @@ import statistics
 import time
 from pathlib import Path
 
-from rounds import Column, Round
+from parts import Column, Part, Round
 from services.ground import Ground
-from services.part import Part, Wrong
+from services.part import Wrong
 
 CORPUS = Path(__file__).resolve().parents[2] / "crates/logspool-server/tests/corpus/pickles-3.11.txt"
 
@@ -45,7 +45,6 @@ def _cpython(frame: bytes, records: int) -> float:
 PART = Part(
     "pickles",
     "Pickled log records, one core (records a second)",
-    measure,
     (Column("rate", "records/s", 0),),
     compared_with=lambda row: CPYTHON,
     most_rounds=3,
@@ -54,4 +53,5 @@ PART = Part(
         (OURS, "all attributes, into a record with borrowed texts; nothing of the pickle is executed"),
         (CPYTHON, "all attributes, into a LogRecord"),
     ),
+    measure=measure,
 )

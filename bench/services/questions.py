@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from rounds import Column, Round
+from parts import Column, Part, Round
 from services.ground import Ground
-from services.part import Part
 
 #: Rows of the bench that are shown, in its words.
 ERRORS, ERRORS_HOUR = "newest 100 errors of a logger", "newest 100 errors of a logger, last hour"
@@ -25,10 +24,10 @@ def measure(ground: Ground) -> Round:
 PART = Part(
     "questions",
     "Questions to SQLite",
-    measure,
     (Column("ms", "warm, ms", 2), Column("first_ms", "first time, ms", 2), Column("rows", "rows found", 0)),
     most_rounds=1,
     question="A day of 5,000,000 records of 20 loggers, one in a hundred an error, stored and indexed by the service's "
     "own store, asked in one process: the first time, and the median of five. The files were just written, so most of "
     "them lie in the memory of the system.",
+    measure=measure,
 )

@@ -16,10 +16,10 @@ import time
 import urllib.parse
 from collections.abc import Callable, Iterator
 
-from rounds import Column, Round, percentile
+from parts import Column, Part, Round, percentile, turns
 from services import counting, processes
 from services.ground import HERE, POSTGRES, SQLITE, Ground, Sender
-from services.part import Part, Wrong, turns, wait
+from services.part import Wrong, wait
 from services.running import Service, serving
 
 ALONE, SCANS, UNREAD, TAILS = "alone", "64 scans", "600 unread answers", "500 live tails"
@@ -257,7 +257,6 @@ def _hostile(service: Service, clients: int, path: str, *, reads: bool = False, 
 PART = Part(
     "readers",
     "A sender and an honest reader beside hostile readers",
-    measure,
     (
         Column("rate", "records/s", 0),
         Column("rate_ratio", "of alone", 2),
@@ -279,4 +278,5 @@ PART = Part(
     "turn 64 clients scan by a regular expression again and again, 600 ask for all records and read nothing, and 500 "
     "follow what comes by a filter that matches nothing, all from one other address; one that is answered 429 asks "
     "again after a second. An honest query alone is one while nothing is sent.",
+    measure=measure,
 )

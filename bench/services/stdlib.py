@@ -6,10 +6,9 @@ import subprocess
 import sys
 import time
 
-from rounds import Column, Round
+from parts import Column, Part, Round, turns
 from services import counting, senders
 from services.ground import HERE, Ground, Sender
-from services.part import Part, turns
 from services.running import serving
 
 PYTHON, OURS, NOBODY = "Python bulk server", "logspool serve", "nobody (thrown away)"
@@ -82,7 +81,6 @@ def _counted(records: int, seconds: float, rows: counting.Counted, lines: counti
 PART = Part(
     "stdlib",
     "Unchanged SocketHandlers of many processes, into a text file and PostgreSQL",
-    measure,
     (
         Column("rate", "records/s", 0),
         Column("service_us", "service's CPU, us", 2),
@@ -107,4 +105,5 @@ PART = Part(
         ),
         (NOBODY, "a receiver that reads and forgets"),
     ),
+    measure=measure,
 )

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from rounds import Column, Round
+from parts import Column, Part, Round, turns
 from services import counting, rsyslog
 from services.database import execute, query
 from services.ground import Ground
-from services.part import Part, turns, wait
+from services.part import wait
 from services.running import serving
 
 FILE, ROWS = "file", "PostgreSQL"
@@ -111,7 +111,6 @@ def _few(ground: Ground, port: int, connections: int) -> list[object]:
 PART = Part(
     "syslog",
     "Lines of syslog (RFC 5424) over TCP, into a text file and into PostgreSQL",
-    measure,
     (Column("rate", "records/s", 0),),
     compared_with=lambda name: f"{name.split(': ')[0]}: {THEIRS}",
     most_rounds=3,
@@ -136,4 +135,5 @@ PART = Part(
         ),
     ),
     missing=rsyslog.missing,
+    measure=measure,
 )

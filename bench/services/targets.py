@@ -6,16 +6,9 @@ from results import Results
 from services import bombs, fresh, memory, native, once, pickles, questions, readers, stdlib, syslog
 from services.ground import POSTGRES, SQLITE
 from services.part import Sizes
-from tables import NOT_CHOSEN
-from targets import Target, Verdict, judge_target
+from targets import Target, Verdict, beside, count, unmeasured
 
 SIZES = Sizes()
-
-
-def _ratio(
-    what: str, part: str, above: str, below: str, *, at_least: float | None = None, at_most: float | None = None
-):
-    return Target(what, (above, part, "rate"), over=(below, part, "rate"), at_least=at_least, at_most=at_most)
 
 
 def _at_most(what: str, part: str, row: str, figure: str, bound: float, unit: str) -> Target:
@@ -24,25 +17,25 @@ def _at_most(what: str, part: str, row: str, figure: str, bound: float, unit: st
 
 def _native(kind: str, raw: str) -> Target:
     row = native.client(kind, 1)
-    return _ratio(f"native client into {kind} against {raw}", "native", row, native.RAW[kind], at_least=0.6)
+    return beside(f"native client into {kind} against {raw}", row, native.RAW[kind], "native", "rate", at_least=0.6)
 
 
 def _once(kind: str, connections: int) -> Target:
     rows = [once.row(kind, connections, promise) for promise in (once.NOTHING, once.ONCE)]
     many = f"{connections} connection{'s' if connections > 1 else ''}"
-    return _ratio(f"time of exactly once against no acks, {kind}, {many}", "once", *rows, at_most=1.15)
+    return beside(f"time of exactly once against no acks, {kind}, {many}", *rows, "once", "rate", at_most=1.15)
 
 
 def _syslog(to: str, connections: int, at_least: float) -> Target:
     rows = [syslog.row(to, connections, contender) for contender in (syslog.OURS, syslog.THEIRS)]
     many = f"{connections} connection{'s' if connections > 1 else ''}"
-    return _ratio(f"syslog to {to} against rsyslog, {many}", "syslog", *rows, at_least=at_least)
+    return beside(f"syslog to {to} against rsyslog, {many}", *rows, "syslog", "rate", at_least=at_least)
 
 
-def _readers(kind: str, beside: str) -> list[Target]:
+def _readers(kind: str, trouble: str) -> list[Target]:
     """Beside hostile readers, compared with the same alone in the same round."""
-    row = readers.row(kind, beside)
-    words = f"{kind} beside {beside}"
+    row = readers.row(kind, trouble)
+    words = f"{kind} beside {trouble}"
     return [
         Target(f"ingestion into {words}", (row, "readers", "rate_ratio"), at_least=0.5, unit="of alone"),
         Target(f"ack of a sender, p99, {words}", (row, "readers", "ack_ms_ratio"), at_most=5, unit="times"),
@@ -56,16 +49,15 @@ TARGETS = [
     _native(SQLITE, "raw inserts"),
     *(_once(kind, connections) for kind in (POSTGRES, SQLITE) for connections in SIZES.connections),
     *(
-        _ratio(
+        beside(
             f"{clients} processes with SocketHandler against the Python server",
-            "stdlib",
-            stdlib.row(clients, stdlib.OURS),
-            stdlib.row(clients, stdlib.PYTHON),
+            *(stdlib.row(clients, contender) for contender in (stdlib.OURS, stdlib.PYTHON)),
+            *("stdlib", "rate"),
             at_least=3,
         )
         for clients in SIZES.clients
     ),
-    _ratio("pickled records against CPython", "pickles", pickles.OURS, pickles.CPYTHON, at_least=7),
+    beside("pickled records against CPython", pickles.OURS, pickles.CPYTHON, "pickles", "rate", at_least=7),
     *(_syslog(syslog.FILE, connections, 1) for connections in SIZES.connections),
     *(_syslog(syslog.ROWS, connections, 6) for connections in SIZES.connections),
     *(
@@ -80,8 +72,8 @@ TARGETS = [
     *(
         target
         for kind in (SQLITE, POSTGRES)
-        for beside in (readers.SCANS, readers.UNREAD, readers.TAILS)
-        for target in _readers(kind, beside)
+        for trouble in (readers.SCANS, readers.UNREAD, readers.TAILS)
+        for target in _readers(kind, trouble)
     ),
     _at_most("memory, idle with 200 connections", "memory", memory.IDLE, "mb", 40, "MB"),
     _at_most("memory under overload, beyond what is allowed", "memory", memory.OVERLOAD, "over_mb", 0, "MB"),
@@ -96,42 +88,22 @@ TARGETS = [
 ]
 
 
-def judge(results: Results) -> list[Verdict]:
-    """Compare a run with all targets; figures that were not measured have their reason."""
-    verdicts = []
-    for target in TARGETS:
-        verdict = judge_target(target, results)
-        if verdict.value is None:
-            cells = [target.figure, *([target.over] if target.over else [])]
-            verdict = _unmeasured(results, target.what, target.bound, [cell[:2] for cell in cells])
-        verdicts.append(verdict)
-    return [*verdicts, *judge_counts(results)]
+COUNTS = [
+    count("records refused to senders who can wait", memory.OVERLOAD, "memory", "refused"),
+    count("records taken while no more may wait", memory.OVERLOAD, "memory", "taken_when_full"),
+]
 
 
-def judge_counts(results: Results) -> list[Verdict]:
-    """Compare the figures that hold in a run of any length: no time, no memory."""
-    return [
-        _judge_overload(results, "records refused to senders who can wait", "refused"),
-        _judge_overload(results, "records taken while no more may wait", "taken_when_full"),
-        _judge_datagrams(results),
-        _judge_records(results),
-        _judge_failures(results),
-    ]
-
-
-def _judge_overload(results: Results, what: str, figure: str) -> Verdict:
-    bound = "<= 0"
-    value = results.worst(memory.OVERLOAD, "memory", figure)
-    if value is None:
-        return _unmeasured(results, what, bound, [(memory.OVERLOAD, "memory")])
-    return Verdict(what, bound, value, value <= 0)
+def judge_records(results: Results) -> list[Verdict]:
+    """Judge what holds for every row."""
+    return [_judge_datagrams(results), _judge_records(results)]
 
 
 def _judge_datagrams(results: Results) -> Verdict:
     what, bound = "datagrams lost uncounted, or counted and not lost", "<= 0"
     rows = [row for row, parts in results.cells.items() if "datagram" in parts]
     if not rows:
-        return _unmeasured(results, what, bound, [("", "datagram")])
+        return unmeasured(results, what, bound, [("", "datagram")])
     value = max(abs(found) for row in rows for found in results.values(row, "datagram", "uncounted"))
     return Verdict(what, bound, value, value <= 0)
 
@@ -149,20 +121,3 @@ def _judge_records(results: Results) -> Verdict:
                     wrong.append(f"{part}, {row}: {lost:.0f} lost, {doubled:.0f} doubled")
     what = f"records counted in the stores and files, in {rounds} runs"
     return Verdict(what, "0 lost, 0 doubled", "; ".join(wrong) or "all there, each once", not wrong)
-
-
-def _judge_failures(results: Results) -> Verdict:
-    failed = [f"{cell}: {reason}" for cell, reason in results.failed.items()]
-    return Verdict("parts that failed", "none", "; ".join(failed) or "none", not failed)
-
-
-def _unmeasured(results: Results, what: str, bound: str, cells: list[tuple[str, str]]) -> Verdict:
-    """Tell what failed, which misses a target, from what cannot be measured here or was not asked for."""
-    for row, part in cells:
-        for failed, reason in results.failed.items():
-            if failed in (part, f"{row} {part}"):
-                return Verdict(what, bound, reason, False)
-    for _, part in cells:
-        if part in results.skipped:
-            return Verdict(what, bound, results.skipped[part], None)
-    return Verdict(what, bound, NOT_CHOSEN, None)

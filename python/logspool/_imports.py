@@ -25,11 +25,20 @@ _held = False
 #: Seconds for which a fork waits. Chosen: a hundred times what an import takes on a busy machine.
 _PATIENCE = 5.0
 
+#: Only such builds have `sys.getobjects`. From 3.13 on their objects have the layout of other builds.
+_TRACE_REFS = (
+    "logspool does not run on a CPython before 3.13 that was built with --with-trace-refs, "
+    "because its objects have another layout: use another build, or 3.13 or later"
+)
+
 
 def part(name: str) -> ModuleType:
     """Return the module `logspool.name`, imported if it was not."""
     full_name = f"logspool.{name}"
     with _lock:
+        # The interpreter loads a native module of the release build. It would read objects at the wrong offsets.
+        if name == "_native" and hasattr(sys, "getobjects") and sys.version_info < (3, 13):
+            raise ImportError(_TRACE_REFS, name=full_name)
         try:
             __import__(full_name)
         except ModuleNotFoundError as error:

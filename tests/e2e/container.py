@@ -29,7 +29,7 @@ class Container:
         self._outside = outside
 
     def kill(self) -> None:
-        """Kill its first process, and with it every other; return when they are gone."""
+        """Kill its first process, which ends every other one; return when they are gone."""
         pid = self._outside.pid
         first = Path(f"/proc/{pid}/task/{pid}/children")
         os.kill(int(first.read_text().split()[0]), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The user-mode emulator of this machine's own processor, which answers some system calls otherwise than the kernel."""
+"""The user-mode emulator of this machine's processor; it answers some system calls differently from the kernel."""
 
 import platform
 import shutil

@@ -1,4 +1,4 @@
-"""A strict receiver of Fluent Forward v1, as Fluent Bit and Fluentd are one, and a program that sends to it."""
+"""A strict receiver of Fluent Forward v1, like Fluent Bit and Fluentd, and a program that sends to it."""
 
 import contextlib
 import gzip
@@ -54,13 +54,13 @@ class ForwardReceiver:
         self.stop()
 
     def start(self):
-        """Listen, after a stop at the same port."""
+        """Listen; after a stop, on the same port as before."""
         self._listener = socket.create_server(("127.0.0.1", self._port))
         self._port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def stop(self):
-        """End every connection and listen no more."""
+        """End every connection and stop listening."""
         if self._listener is None:
             return
         for each in (self._listener, *self._sockets):
@@ -100,7 +100,7 @@ class ForwardReceiver:
             yield from unpacked
 
     def _greet(self, connection, messages):
-        """Do the receiver's side of the handshake."""
+        """Perform the receiver's side of the handshake."""
         nonce, name = secrets.token_bytes(16), "receiver"
         helo = b"\x83" + text("nonce") + b"\xc4\x10" + nonce + text("auth") + text("") + text("keepalive") + b"\xc3"
         connection.sendall(b"\x92" + text("HELO") + helo)

@@ -1,4 +1,4 @@
-"""Receivers of the sinks over HTTP that answer as a test says, and a program that logs through such a sink."""
+"""HTTP receivers that answer as a test says, and a program that logs through an HTTP sink."""
 
 import contextlib
 import gzip
@@ -65,7 +65,7 @@ class Program:
         )
 
     def ask(self, word, value=0):
-        """Return the answer to a command."""
+        """Send a command to the program and return its answer."""
         self.child.stdin.write(f"{word} {value}\n")
         self.child.stdin.flush()
         return json.loads(self.child.stdout.readline())
@@ -78,7 +78,7 @@ class Program:
 
 @contextlib.contextmanager
 def program(folder, queue_dir, kind, options, **queue):
-    """Give a program; kill it where the test has not ended it."""
+    """Give a program; kill it if the test has not ended it."""
     made = Program(folder, queue_dir, kind, options, **queue)
     with programs.ended(made.child):
         yield made
@@ -113,7 +113,7 @@ class Receiver:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self):
-        """Start it, at the port of an earlier start."""
+        """Start it, on the port of an earlier start."""
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -73,7 +73,7 @@ class Sender:
         self.process.stdin.flush()
 
     def answer(self):
-        """Return its answer to the oldest order."""
+        """Return its answer to the oldest unanswered order."""
         line = self.process.stdout.readline()
         assert line, self.warnings()
         return json.loads(line)
@@ -111,7 +111,7 @@ class Receiver:
 
     @property
     def address(self) -> str:
-        """Return where it listens."""
+        """Return the address on which it listens."""
         return f"{self.way}://127.0.0.1:{self.port}" if self.port else f"unix://{self.path}"
 
     def _socket(self):
@@ -124,7 +124,7 @@ class Receiver:
     def start(self):
         """Listen."""
         listening = self._socket()
-        # Datagrams that find no room would be lost.
+        # Datagrams that do not fit into the buffer would be lost.
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         self.path.unlink(missing_ok=True)
         listening.bind(("127.0.0.1", self.port) if self.port else str(self.path))
@@ -200,7 +200,7 @@ class Receiver:
             return False
 
     def texts(self, end: bytes):
-        """Return whole messages: datagrams, or the parts of the connections that end so."""
+        """Return whole messages: datagrams, or the parts of a stream that end with the terminator."""
         found = list(self.datagrams)
         for connection in list(self.connections):
             found += bytes(connection).split(end)[:-1]
@@ -226,7 +226,7 @@ def wait_for_all(received, count):
 
 
 def server_context(pair, clients=None):
-    """Return the TLS settings of a receiver with this certificate, that may ask its clients for a certificate."""
+    """Return the TLS settings of a receiver with this certificate; it can require certificates of its clients."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     made.load_cert_chain(*pair)
     if clients is not None:

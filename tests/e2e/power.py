@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-#: EXT4_IOC_SHUTDOWN, `_IOR('X', 125, __u32)`, and its flag for "write nothing any more, not even the journal".
+#: EXT4_IOC_SHUTDOWN, `_IOR('X', 125, __u32)`, and its flag for "write nothing from now on, not even the journal".
 _SHUTDOWN = 2 << 30 | 4 << 16 | ord("X") << 8 | 125
 _NO_LOG_FLUSH = 2
 
@@ -37,15 +37,15 @@ class Disk:
         _run("mkfs.ext4", "-q", self._image)
 
     def plug_in(self) -> None:
-        """Mount it. Raises CalledProcessError where this is not allowed."""
+        """Mount it. Raises CalledProcessError if this is not allowed."""
         _run("mount", "-o", "loop", self._image, self.mount)
 
     def cut(self) -> None:
-        """Cut the power: no write reaches the disk any more."""
+        """Cut the power: from now on no write reaches the disk."""
         self._ask(_SHUTDOWN, _NO_LOG_FLUSH)
 
     def freeze(self) -> None:
-        """Let all writers wait, as during a snapshot."""
+        """Block all writers, as during a snapshot."""
         self._ask(_FREEZE, 0)
 
     def thaw(self) -> None:
@@ -60,7 +60,7 @@ class Disk:
             os.close(folder)
 
     def holds(self, text: bytes) -> bool:
-        """Tell whether these bytes have reached the disk."""
+        """Return whether these bytes have reached the disk."""
         with self._image.open("rb") as image, mmap.mmap(image.fileno(), 0, prot=mmap.PROT_READ) as content:
             return content.find(text) >= 0
 
@@ -71,7 +71,7 @@ class Disk:
 
 @contextlib.contextmanager
 def disk(folder: Path):
-    """Give a disk that is plugged in, or skip the test with the reason."""
+    """Give a mounted disk, or skip the test with the reason."""
     missing = [tool for tool in _TOOLS if not shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]
     if os.geteuid() != 0:
         pytest.skip("a disk of its own needs root: it mounts a loop device")

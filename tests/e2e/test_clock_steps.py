@@ -1,4 +1,4 @@
-"""The wall clock is set an hour on, then two hours back: no line is lost, all keep their order, syncs continue."""
+"""The wall clock is set an hour ahead, then two hours back: no line is lost, all keep their order, syncs continue."""
 
 import struct
 
@@ -62,7 +62,7 @@ print(int(time.time()))
 
 
 @pytest.mark.parametrize("mode", LINES_OF)
-def test_a_wall_clock_that_is_set_costs_no_line_and_holds_up_nothing(run_program, queue_dir, tmp_path, mode):
+def test_a_change_of_the_wall_clock_loses_no_line_and_delays_nothing(run_program, queue_dir, tmp_path, mode):
     step = tmp_path / "step"
     step.write_bytes(struct.pack("q", 0))
     count = LINES_OF[mode]

@@ -136,7 +136,7 @@ tell()
 
 @pytest.mark.parametrize("kind", HANDLERS)
 @pytest.mark.parametrize("reuse", ["files", "numbers"])
-def test_a_program_that_closes_all_but_its_stream_has_every_line(kind, reuse, run_program):
+def test_a_program_that_closes_all_but_its_stream_keeps_every_line(kind, reuse, run_program):
     text = AS_DAEMONS_CLOSE.replace("HANDLER", HANDLERS[kind])
     outcome, folder, [told] = _ran(run_program, text, "once", reuse)
 
@@ -157,7 +157,7 @@ print(logspool.flush(20), [os.path.getsize(f.name) for f in fs])
 """
 
 
-def test_files_opened_after_a_closerange_get_no_byte(run_program):
+def test_files_opened_after_closerange_receive_no_log_bytes(run_program):
     outcome, folder = run_program(FOUND_OUTSIDE, deadline_seconds=SECONDS)
     outcome.expect_success()
 
@@ -196,7 +196,7 @@ tell()
 )
 
 
-def test_a_daemon_that_logs_before_each_fork_has_every_line(run_program):
+def test_a_daemon_that_logs_before_each_fork_keeps_every_line(run_program):
     _, folder, [told] = _ran(run_program, DOUBLE_FORK)
 
     assert told["flushed"]
@@ -228,7 +228,7 @@ tell()
 )
 
 
-def test_a_forked_child_that_closes_descriptors_has_every_line(run_program):
+def test_a_forked_child_that_closes_descriptors_keeps_every_line(run_program):
     _, folder, told = _ran(run_program, FORKED_CHILD)
 
     assert 2 == len(told)
@@ -255,7 +255,7 @@ tell()
 )
 
 
-def test_what_cannot_be_written_is_counted_told_and_no_success(run_program):
+def test_unwritable_records_are_counted_and_reported_as_a_failure(run_program):
     outcome, _, [told] = _ran(run_program, LOST)
 
     assert (1, 100) == (told["written"], told["dropped"])
@@ -408,9 +408,9 @@ def moment():
     if not keeps:
         own_open = [name for name, file in own.items() if file]
         for name in own_open:
-            # Its number is closed: the object must not close it again.
+            # The descriptor is closed already: the object must not close it again.
             dup2(os.open(os.devnull, os.O_RDONLY), own[name].fileno())
-    # Which numbers a program gets again is the kernel's choice, the lowest ones. A program that aims at the very
+    # The kernel assigns the lowest free numbers. A program that wants to reuse exactly these
     # numbers does so in a quiet moment.
     if choice.random() < 0.4 and not threads:
         side.INSTALLED and __import__("logspool").flush(20)
@@ -434,7 +434,7 @@ tell(counts=counts, handlers=len(handlers), keeps=keeps)
 
 
 @pytest.mark.parametrize("number", range(RUNS), ids=lambda number: f"seed-{SEED}-run-{number}")
-def test_at_a_random_moment_no_file_gets_a_byte_and_no_line_is_missing(number, run_program):
+def test_closing_descriptors_at_a_random_moment_misdirects_no_byte_and_loses_no_line(number, run_program):
     outcome, folder, [told] = _ran(run_program, RANDOM, f"{SEED}-{number}")
 
     missing = 0

@@ -1,4 +1,4 @@
-"""A crash: right after it every line whose call returned is in the file, and the end is the crash's own."""
+"""A crash: right after it every line whose call returned is in the file, and the exit status is that of the crash."""
 
 import json
 import os
@@ -20,7 +20,7 @@ ROUNDS = 100 if fixtures.faults_full() else 10
 _ROUNDS = [pytest.param(number, marks=pytest.mark.one_interpreter if number >= 2 else ()) for number in range(ROUNDS)]
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
 SECONDS = 30
-#: How long a crash waits for its records at most.
+#: The longest time that a crash waits for its records.
 WAIT_SECONDS = 0.2
 LONGEST_CRASH_SECONDS = 10 * WAIT_SECONDS
 #: Tries of a crash whose wait is over too early because the machine does other work.
@@ -207,7 +207,7 @@ def test_a_quiet_crash_leaves_nothing_in_shared_memory(crash, tmp_path, queue_di
 
 @pytest.mark.parametrize("crash", ["segv", "abort"])
 @pytest.mark.parametrize("faulthandler", ["off", "before", "after"])
-def test_with_a_frozen_output_the_crash_ends_in_time_and_leaves_its_records(crash, faulthandler, tmp_path, queue_dir):
+def test_a_crash_with_a_frozen_output_ends_in_time_and_keeps_its_records(crash, faulthandler, tmp_path, queue_dir):
     os.mkfifo(tmp_path / "app.log")
     end = os.open(tmp_path / "app.log", os.O_RDWR)
     try:
@@ -218,7 +218,7 @@ def test_with_a_frozen_output_the_crash_ends_in_time_and_leaves_its_records(cras
         left = queue_folder.left_in(queue_dir)
     finally:
         os.close(end)
-    # A file takes the place of the pipe: the records are for that path.
+    # A file replaces the pipe: the records are for that path.
     (tmp_path / "app.log").unlink()
     _assert_recoverable(tmp_path, queue_dir)
 
@@ -243,7 +243,7 @@ def test_a_forked_child_crashes_alone_and_completely(tmp_path, queue_dir):
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_switched_off_the_crash_goes_on_at_once_and_the_records_wait(tmp_path, queue_dir):
+def test_without_the_option_a_crash_continues_at_once_and_the_records_wait(tmp_path, queue_dir):
     program = PROGRAM.replace(
         'CRASHES[what["crash"]]()',
         'print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("SigCgt")), flush=True)\n'
@@ -289,7 +289,7 @@ began = time.monotonic()
 thread.join()
 assert time.monotonic() - began < 1, "calls of another thread still wait for the end"
 assert len(came) == 50, came
-# At its default again, the signal ends the process, and behind what is queued.
+# With its default action again, the signal ends the process after the queued records are written.
 signal.signal(signal.SIGBUS, signal.SIG_DFL)
 log.info("crash %d end", 50)
 sys.stdout.flush()
@@ -297,12 +297,12 @@ os.kill(os.getpid(), signal.SIGBUS)
 """
 
 
-def test_a_handler_of_the_program_that_survives_the_signal_goes_on_logging(tmp_path, queue_dir):
+def test_a_signal_handler_that_survives_the_crash_keeps_logging(tmp_path, queue_dir):
     status, stderr, _, _ = _crash(tmp_path, queue_dir, SURVIVED)
 
     assert status == -signal.SIGBUS, stderr
     others = int((tmp_path / "stdout").read_text())
-    # What its own handler survived may have taken all the time that there is for waiting.
+    # The signals that its own handler survived may have used up all the waiting time.
     _assert_recoverable(tmp_path, queue_dir)
     written = lines.count(tmp_path / "app.log")
     assert written.numbers == {"other": list(range(others)), "crash": list(range(51))}
@@ -334,7 +334,7 @@ print(json.dumps(seen))
 """
 
 
-def test_ignored_signals_stay_so_and_uninstall_puts_back_what_is_still_ours(tmp_path, queue_dir):
+def test_ignored_signals_stay_ignored_and_uninstall_restores_handlers_that_are_still_ours(tmp_path, queue_dir):
     status, stderr, _, _ = _crash(tmp_path, queue_dir, HANDLERS)
 
     assert status == 0, stderr
@@ -345,7 +345,7 @@ def test_ignored_signals_stay_so_and_uninstall_puts_back_what_is_still_ours(tmp_
     assert after == [0, 0, 0, 0, 1]
 
 
-def test_the_option_is_true_or_false(run_program):
+def test_the_option_must_be_true_or_false(run_program):
     outcome, _ = run_program("import logspool\nlogspool.install(crash_signals=1)\n")
 
     assert outcome.status == 1

@@ -24,7 +24,7 @@ TIMEOUT_SECONDS = 0.02
 #: The time within which a sink works again after its trouble is repaired.
 BACK_SECONDS = 5.0
 SECONDS = 120
-#: How long a disk stays full: longer than any pause between two tries to write may be.
+#: How long a disk stays full: longer than the longest pause between two tries to write.
 FULL_SECONDS = 30 if fixtures.faults_full() else 3
 
 _PRELUDE = """\
@@ -81,7 +81,7 @@ def _options(mode, **more):
 
 
 def _lasting(mode):
-    """Return the options where the disk of the file is well: no call may return too early."""
+    """Return the options for tests with a healthy disk: no call may return too early."""
     return _options(mode, durability_timeout=SECONDS / 2)
 
 
@@ -143,11 +143,11 @@ with open(filler, "wb", buffering=0) as file:
             pass
 burst(0, HALF, float(sys.argv[3]))
 until(lambda: logspool.health().status == "failing", 30)
-# The sink fails with the first lines already; the collector may be behind.
+# The sink fails at the first lines; the collector may not have read all of them yet.
 until(lambda: (found := stats_view.snapshot()).written() + found.waiting() == 1 + HALF, 30)
 spooled = lambda: sum(sink.total("spooled") for sink in logspool.stats().sinks.values())
 if "spool_dir" in OPTIONS:
-    # A part of them has found room in the last page.
+    # A part of them fitted into the last page.
     until(lambda: spooled() + stats_view.snapshot().written() == 1 + HALF, 30)
 report("full.json", spooled=spooled())
 os.remove(filler)
@@ -234,7 +234,7 @@ def test_a_queue_folder_of_64_megabytes_is_enough(run_program, mount, mode):
 @pytest.mark.parametrize(
     ("mode", "left"), [*(("process", left) for left in (4096, 300_000)), *((mode, 0) for mode in MODES)]
 )
-def test_a_full_queue_folder_refuses_no_start_and_says_so_once(run_program, mount, mode, left):
+def test_programs_start_with_a_full_queue_folder_and_one_warning(run_program, mount, mode, left):
     shm = mount("shm", "4m")
     free = os.statvfs(shm)
     # The program gets a folder of its own on that file system.
@@ -282,7 +282,7 @@ report("failing.json")
 os.remove(flag)
 seconds = until(lambda: stats_view.snapshot().waiting() == 0, 60)
 log.info("last 0 end")
-# What was written before the disk failed, and not synced, has to be there as well.
+# Lines that were written before the disk failed, and not synced, must be there as well.
 durable = logspool.flush(30, level="durable")
 report("repaired.json", seconds=seconds, durable=durable)
 """
@@ -297,7 +297,7 @@ report("repaired.json", seconds=seconds, durable=durable)
     ],
     ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
 )
-def test_a_disk_that_fails_in_the_middle_and_is_mended_gets_every_record(run_program, tmp_path, number, mode):
+def test_a_disk_that_fails_for_a_while_gets_every_record(run_program, tmp_path, number, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
     outcome, folder = run_program(
@@ -347,11 +347,11 @@ report("back.json", seconds=seconds)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(run_program, tmp_path, mode):
+def test_a_rotating_file_continues_when_its_removed_folder_exists_again(run_program, tmp_path, mode):
     disk = tmp_path / "disk"
     disk.mkdir()
     handler = 'logspool.RotatingFileHandler(os.path.join(HERE, "app.log"), "a", {max_bytes}, 1000, **OPTIONS)'
-    # Rotated many times, and thus looked for by name, in each half.
+    # The file is rotated, and therefore looked up by name, many times in each half.
     handler = handler.replace("{max_bytes}", str(5 * _records(mode)))
     text = GONE.replace("{handler}", handler)
     outcome, folder = run_program(
@@ -371,7 +371,7 @@ def test_a_rotating_file_whose_folder_is_removed_goes_on_when_it_is_there_again(
     assert back["written"] == _records(mode) + 1
     if mode in WAITING:
         assert gone["not_durable"] > 0
-    # The removed lines stay lost: from some record after the first half on, every line is there.
+    # The removed lines stay lost; every line after some record of the second half is there.
     there = found.numbers["main"]
     assert there == list(range(there[0], _records(mode)))
     assert found.numbers["last"] == [0]
@@ -398,7 +398,7 @@ report("end.json", flushed=flushed)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_queue_folder_that_is_removed_costs_no_record_of_a_program_that_runs_on(run_program, queue_dir, mode):
+def test_removing_the_queue_folder_loses_no_record_of_a_running_program(run_program, queue_dir, mode):
     records = _records(mode)
     outcome, folder = run_program(QUEUE_GONE, "", str(records), deadline_seconds=SECONDS, OPTIONS=_lasting(mode))
 
@@ -433,7 +433,7 @@ report("end.json", flushed=flushed)
     [("process", errno.EROFS), *((mode, errno.ENOSPC) for mode in MODES)],
     ids=lambda value: value if isinstance(value, str) else errno.errorcode[value],
 )
-def test_a_queue_folder_that_takes_nothing_more_costs_no_record(run_program, queue_dir, tmp_path, mode, number):
+def test_a_queue_folder_that_accepts_no_more_loses_no_record(run_program, queue_dir, tmp_path, mode, number):
     outcome, folder = run_program(
         QUEUE_FAILS,
         "",

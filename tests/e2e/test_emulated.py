@@ -1,4 +1,4 @@
-"""Under user-mode emulation /proc shows each thread another start time: no record is missing or doubled."""
+"""Under user-mode emulation /proc shows a different start time to each thread: no record is missing or duplicated."""
 
 import os
 
@@ -61,7 +61,7 @@ def _expect(path, count, *writers):
 
 
 @pytest.mark.parametrize("ends", ["alone", "threads", "forks"])
-def test_every_record_is_there_once(tmp_path, queue_dir, ends):
+def test_every_record_is_written_once(tmp_path, queue_dir, ends):
     _run(tmp_path, queue_dir, ends, emulator.command()).expect_success()
 
     writers = {
@@ -73,7 +73,7 @@ def test_every_record_is_there_once(tmp_path, queue_dir, ends):
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_a_later_start_finds_what_a_killed_program_left(tmp_path, queue_dir):
+def test_a_later_start_finds_the_records_of_a_killed_program(tmp_path, queue_dir):
     outcome = _run(tmp_path, queue_dir, "killed", emulator.command())
     assert outcome.status == -9, outcome.err.decode()
     text = "import logging, logspool\nlogspool.install()\nlogging.FileHandler('a.log').close()\nlogspool.recover()\n"
@@ -84,7 +84,7 @@ def test_a_later_start_finds_what_a_killed_program_left(tmp_path, queue_dir):
     assert [name for name in os.listdir(queue_dir) if name.endswith(".seg")] == []
 
 
-def test_the_doctor_says_what_an_emulator_accepts_without_doing_it(tmp_path, queue_dir):
+def test_doctor_lists_calls_that_an_emulator_accepts_without_effect(tmp_path, queue_dir):
     env = programs.environment(programs.INSTALLED, queue_dir)
     arguments = ["-m", "logspool", "doctor", queue_dir]
     outcome = programs.run(arguments, env=env, folder=tmp_path, deadline_seconds=SECONDS, through=emulator.command())

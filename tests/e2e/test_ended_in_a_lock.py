@@ -14,10 +14,10 @@ from suite import fixtures, queue_folder
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 ENDS = 3000 if fixtures.faults_full() else 90
-# Ten times what one end takes on a busy machine of two cores.
+# Ten times the duration of one exit on a busy machine of two cores.
 SECONDS_PER_END = 0.5
 
-#: The work of a child until it is ended. Each holds a lock of its kind most of the time.
+#: The work of a child until it is ended. Each kind of work holds its lock most of the time.
 WORK = ("import", "allocate", "drain", "flush", "handlers")
 
 PROGRAM = """\
@@ -33,7 +33,7 @@ def child(work, number, witness):
     import logspool
     kept, count = [], 0
     while True:
-        # Here its threads begin, which want both locks.
+        # The native threads start here; they need both locks.
         log.info("line %d end", count)
         os.write(witness, b"%d\\n" % count)
         count += 1
@@ -85,7 +85,7 @@ print(json.dumps([ended, late, failed, incomplete]))
 """
 
 
-def test_no_end_waits_for_the_thread_that_it_interrupted(run_program, queue_dir):
+def test_a_process_end_never_waits_for_the_thread_that_it_interrupted(run_program, queue_dir):
     shutdown_seconds = 20
     outcome, _ = run_program(
         PROGRAM, ENDS, shutdown_seconds, *WORK, deadline_seconds=60 + ENDS * SECONDS_PER_END + 5 * shutdown_seconds

@@ -67,9 +67,9 @@ COMPLETE = {
     "SIGTERM": -signal.SIGTERM,
     "SIGHUP": -signal.SIGHUP,
 }
-#: Modes in which a kill of the process costs nothing.
+#: Modes in which a kill of the process loses nothing.
 LASTING = ["process", "interval", "checkpoint", "sync"]
-#: A sync for each record, or for fifty, takes its time.
+#: A sync for each record, or for every fifty, is slow.
 RECORDS_OF = {"sync": 100, "checkpoint": 1000}
 KILLS = {"SIGKILL": -signal.SIGKILL, "abort": -signal.SIGABRT, "segv": -signal.SIGSEGV}
 
@@ -118,7 +118,7 @@ def _missing(found, accepted):
 
 @pytest.mark.parametrize("end", COMPLETE)
 @pytest.mark.parametrize("mode", ["memory", *LASTING])
-def test_where_stock_logging_is_complete_the_file_is(tmp_path, queue_dir, mode, end):
+def test_the_file_is_complete_wherever_it_is_with_stock_logging(tmp_path, queue_dir, mode, end):
     status, accepted = _run(tmp_path, queue_dir, mode, end)
 
     found = lines.count(tmp_path / "app.log")
@@ -130,7 +130,7 @@ def test_where_stock_logging_is_complete_the_file_is(tmp_path, queue_dir, mode, 
 
 
 @pytest.mark.parametrize("end", KILLS)
-def test_a_kill_in_the_mode_memory_costs_the_newest_records_and_may_cut_the_last_line(tmp_path, queue_dir, end):
+def test_a_kill_in_memory_mode_loses_the_newest_records_and_may_cut_the_last_line(tmp_path, queue_dir, end):
     status, accepted = _run(tmp_path, queue_dir, "memory", end)
 
     found = lines.count(tmp_path / "app.log")
@@ -145,7 +145,7 @@ def test_a_kill_in_the_mode_memory_costs_the_newest_records_and_may_cut_the_last
 
 @pytest.mark.parametrize("end", KILLS)
 @pytest.mark.parametrize("mode", LASTING)
-def test_a_kill_in_the_other_modes_costs_nothing_once_the_next_program_has_begun(tmp_path, queue_dir, mode, end):
+def test_a_kill_in_the_other_modes_loses_nothing_once_the_next_program_has_started(tmp_path, queue_dir, mode, end):
     status, accepted = _run(tmp_path, queue_dir, mode, end)
     env = programs.environment(programs.INSTALLED, queue_dir)
     programs.run(["-m", "logspool", "recover"], env=env, folder=tmp_path, deadline_seconds=SECONDS).expect_success()
@@ -159,7 +159,7 @@ def test_a_kill_in_the_other_modes_costs_nothing_once_the_next_program_has_begun
 
 @pytest.mark.parametrize("mode", ["memory", *LASTING])
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_program_ended_from_outside_at_any_moment_says_the_same(tmp_path, queue_dir, mode, number):
+def test_a_program_ended_from_outside_at_any_moment_keeps_the_promise_of_its_mode(tmp_path, queue_dir, mode, number):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     reader, writer = os.pipe()

@@ -77,7 +77,7 @@ factories = [logging.LogRecord, OwnRecord, factory]
 
 log = logging.getLogger("app")
 log.setLevel(logging.INFO)
-# It stays the first of the list: removing a handler before it would let stock logging skip it, too.
+# It stays first in the list: if a handler before it were removed, stock logging would skip it, too.
 kept = logging.FileHandler("app.log")
 log.addHandler(kept)
 log.propagate = False
@@ -87,7 +87,7 @@ lock = threading.Lock()
 def change_filters(choice):
     target = choice.choice([log, kept])
     filter = choice.choice(filters)
-    # One thread at a time: two that remove the same filter at once raise with stock logging.
+    # One thread at a time: with stock logging, two threads that remove the same filter raise an error.
     with lock:
         (target.removeFilter if filter in target.filters else target.addFilter)(filter)
 
@@ -99,7 +99,7 @@ def change_handlers(choice):
             return
         log.removeHandler(handler)
         if type(handler) is Counts:
-            # Added again, it would stand at the end, and stock logging too could call it twice for one record.
+            # Added again, it would be last, and stock logging too could call it twice for one record.
             handlers[handlers.index(handler)] = Counts()
 
 def change_classes(choice):
@@ -142,11 +142,11 @@ threads = [threading.Thread(target=busy, args=(f"thread{each}",)) for each in ra
 for thread in threads:
     thread.start()
 if what == "everything":
-    # The children log by the configuration that they inherit.
+    # The children log with the inherited configuration.
     for each in range(5):
         time.sleep(0.01)
-        # A thread that writes by Python's own file holds a lock of the file, which a child would inherit for ever.
-        # Stock logging hangs so, too. In the child, logging makes new locks for its handlers.
+        # A thread that writes through a Python file holds the lock of the file, and a child would inherit it locked.
+        # Stock logging hangs in the same way. In the child, logging makes new locks for its handlers.
         held = [kept, *handlers]
         for handler in held:
             handler.acquire()

@@ -57,7 +57,7 @@ def failing(folder, queue_dir, which: str, program: str = PROGRAM) -> tuple[list
 EXPECTED = [f"record {number}" for number in range(10)]
 
 
-def test_a_sync_that_fails_once_is_made_good(tmp_path, queue_dir):
+def test_a_sync_that_fails_once_is_repeated(tmp_path, queue_dir):
     printed, lines = failing(tmp_path, queue_dir, "3")
 
     assert printed == ["0", "0", "ok", "True"]
@@ -66,7 +66,7 @@ def test_a_sync_that_fails_once_is_made_good(tmp_path, queue_dir):
     assert len(failed) == 1
 
 
-def test_syncs_that_fail_for_good_are_counted_and_raise_nothing(tmp_path, queue_dir):
+def test_permanently_failing_syncs_are_counted_and_raise_no_error(tmp_path, queue_dir):
     printed, lines = failing(tmp_path, queue_dir, "5+")
 
     assert printed == ["6", "6", "degraded", "True"]
@@ -89,7 +89,7 @@ print(any("power cut" in reason for reason in logspool.health().reasons))
 )
 
 
-def test_a_disk_that_fails_for_a_while_gets_what_it_has_not_taken(tmp_path, queue_dir):
+def test_a_disk_that_fails_for_a_while_gets_all_records_later(tmp_path, queue_dir):
     # Both syncs of the last record, and two more tries.
     printed, lines = failing(tmp_path, queue_dir, "10..13", UNTIL_MADE_GOOD)
 

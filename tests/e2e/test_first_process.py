@@ -42,7 +42,7 @@ with open("report", "w") as report:
 """
 
 
-def test_signals_that_do_not_end_the_first_process_of_a_container_do_not_stop_its_logging(tmp_path, queue_dir):
+def test_ignored_signals_do_not_stop_the_logging_of_the_first_process_of_a_container(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     env = programs.environment(programs.INSTALLED, queue_dir)

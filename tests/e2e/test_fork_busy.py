@@ -7,10 +7,8 @@ import pytest
 from suite import fixtures, lines, queue_folder
 
 FORKS = 10_000 if fixtures.faults_full() else 200
-# Ten times what one fork with its child takes on a busy machine of two cores.
+# Ten times the duration of one fork with its child on a busy machine of two cores.
 SECONDS_PER_FORK = 0.25
-
-REFUSED_TOLD = b" records dropped: the queue was full"
 
 PROGRAM = """\
 import json, logging, os, select, signal, sys, threading, time
@@ -73,7 +71,7 @@ with open("result.json", "w") as file:
     [0, pytest.param(4, marks=pytest.mark.real)],
     ids=["no-other-thread", "four-busy-threads"],
 )
-def test_forks_hang_never_and_lose_and_double_nothing(run_program, queue_dir, threads):
+def test_forks_never_hang_lose_or_duplicate_records(run_program, queue_dir, threads):
     # From 3.12 on, a fork with threads warns; the threads here are the program's own.
     outcome, folder = run_program(
         PROGRAM,
@@ -92,12 +90,11 @@ def test_forks_hang_never_and_lose_and_double_nothing(run_program, queue_dir, th
     wanted |= {f"child{number}": range(3) for number in range(FORKS)}
     wanted["main"] = range(FORKS)
     missing = {who: numbers for who in wanted if (numbers := found.missing(who, wanted[who]))}
-    # On a starved machine a call may find its queue full. Then it is refused, and the file says how many were.
-    told = [line for line in found.other if line.endswith(REFUSED_TOLD)]
-    assert sum(map(len, missing.values())) == sum(int(line.split()[0]) for line in told), missing
+    # On a starved machine a call may find its queue full. Then it is refused and told of.
+    assert sum(map(len, missing.values())) == lines.refusals_told(found.other, outcome.err), missing
     assert found.doubled() == {}
     assert found.out_of_order() == {}
-    assert found.other == told
+    assert [line for line in found.other if not line.endswith(lines.REFUSED)] == []
     assert queue_folder.left_in(queue_dir) == []
 
 
@@ -180,14 +177,14 @@ os.waitpid(child, 0)
 
 
 @pytest.mark.every_interpreter
-def test_a_pipe_of_a_program_that_forks_gets_the_last_line_and_ends_and_all_is_silent(run_program, queue_dir):
+def test_the_pipe_of_a_forking_program_gets_the_last_line_and_closes_without_warnings(run_program, queue_dir):
     outcome, _ = run_program(FORK_BESIDE_A_PIPE, options=("-W", "error"), deadline_seconds=60)
 
     assert (outcome.status, outcome.err, outcome.out) == (0, b"", b"first\nlast\n")
     assert queue_folder.left_in(queue_dir) == []
 
 
-#: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line takes its time.
+#: Modes of durability, and how many lines a prefork worker logs in each: one sync for each line is slow.
 LINES_OF = {"process": 500, "memory": 500, "interval": 500, "checkpoint": 120, "sync": 20}
 
 POOL = """\

@@ -56,7 +56,7 @@ def test_a_healthy_receiver_gets_every_record_once(scheme, shared_key, tmp_path,
     assert len(receiver.sizes) > 5 and max(receiver.sizes) <= 4 * 32768
 
 
-def test_records_gather_until_a_flush_or_the_end_of_the_program(tmp_path, queue_dir):
+def test_records_are_gathered_until_a_flush_or_the_end_of_the_program(tmp_path, queue_dir):
     with ForwardReceiver() as receiver:
         with program(tmp_path, queue_dir, receiver.address, gather_seconds=60.0) as sender:
             for _ in range(10):
@@ -70,7 +70,7 @@ def test_records_gather_until_a_flush_or_the_end_of_the_program(tmp_path, queue_
     expect_all(receiver, 20)
 
 
-def test_a_receiver_that_restarts_in_the_middle_misses_no_record(tmp_path, queue_dir):
+def test_a_receiver_that_restarts_meanwhile_misses_no_record(tmp_path, queue_dir):
     with ForwardReceiver(shared_key="hunter2", ack_delay=0.02) as receiver:
         options = {"shared_key": "hunter2", "chunk_bytes": 4096, "gather_seconds": 0.01}
         with program(tmp_path, queue_dir, receiver.address, **options) as sender:

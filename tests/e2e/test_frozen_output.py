@@ -69,7 +69,7 @@ while number < records:
         number += 1
     if number % (batch * 50) == 0:
         broken += stats_view.snapshot().broken_identities()
-    # Paced over the time of the freeze.
+    # Spread over the time of the freeze.
     time.sleep(max(0, began + number / records * seconds - time.monotonic()))
 logged = time.monotonic() - began
 while "spool_dir" in options and not sum(row.total("spooled") for row in logspool.stats().sinks.values()):
@@ -145,7 +145,7 @@ class FrozenDisk:
         self._is_frozen = False
 
     def freeze(self) -> None:
-        """Let nothing be written any more, once the first line is there."""
+        """Block all writes once the first line is there."""
         until(lambda: self.path.exists() and self.path.stat().st_size > 0, 30, "the first line is on the disk")
         self._disk.freeze()
         self._is_frozen = True
@@ -205,7 +205,7 @@ def frozen(output, queue_dir: Path, *arguments: str, before: tuple[str, ...] = (
 
 
 def thawed(output, child: subprocess.Popen) -> dict:
-    """Thaw, let the program end, and return its own report at that time."""
+    """Unfreeze the output, let the program end, and return its own report at that time."""
     output.thaw()
     child.stdin.write(b"x")
     child.stdin.close()
@@ -222,7 +222,9 @@ def _bytes_below(folder: Path) -> int:
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
 @pytest.mark.timeout(300 + 30 * FROZEN_SECONDS)
 @pytest.mark.xdist_group("alone")
-def test_no_record_is_refused_and_all_arrive_in_order_after_the_thaw(tmp_path, queue_dir, kind, record_property):
+def test_no_record_is_refused_and_all_arrive_in_order_once_the_output_continues(
+    tmp_path, queue_dir, kind, record_property
+):
     with _output(kind, tmp_path) as output:
         with frozen(output, queue_dir, str(FROZEN_SECONDS), str(RECORDS), "20") as child:
             during = json.loads((tmp_path / "frozen.json").read_text())
@@ -247,7 +249,7 @@ def test_no_record_is_refused_and_all_arrive_in_order_after_the_thaw(tmp_path, q
 @pytest.mark.quiet
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("kind", ["pipe", "disk"])
-def test_longest_call_is_within_a_millisecond_of_the_longest_empty_call(tmp_path, queue_dir, kind, record_property):
+def test_the_longest_call_is_within_a_millisecond_of_the_longest_empty_call(tmp_path, queue_dir, kind, record_property):
     with _output(kind, tmp_path) as output:
         with frozen(output, queue_dir, str(FROZEN_SECONDS), str(RECORDS), "20") as child:
             during = json.loads((tmp_path / "frozen.json").read_text())
@@ -271,12 +273,12 @@ def test_calls_of_every_level_return_and_arrive(tmp_path, queue_dir, level):
 
 
 @pytest.mark.parametrize("mode", ["memory", "interval", "interval and spool", "checkpoint", "sync"])
-def test_calls_return_and_all_arrives_in_each_durability(tmp_path, queue_dir, mode):
+def test_calls_return_and_all_records_arrive_in_each_durability(tmp_path, queue_dir, mode):
     mode, _, has_spool = mode.partition(" and ")
     options = {"durability": mode, "durability_timeout": 0.02}
     if has_spool:
         options["spool_dir"] = str(tmp_path / "spool")
-    # Calls that wait are few: a page of the pipe is enough for them to begin with it.
+    # Few calls wait, so one page of the pipe is enough.
     records, pipe_bytes = (350, 4096) if mode in ("checkpoint", "sync") else (20_000, 0)
     output = FrozenPipe(tmp_path, pipe_bytes)
     with frozen(output, queue_dir, "0.5", str(records), "20", **options) as child:
@@ -295,7 +297,7 @@ _WRITES = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(write|writev|pwrite64|pwritev2?|se
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
-def test_no_call_below_warning_enters_a_write_to_the_frozen_output(tmp_path, queue_dir):
+def test_no_call_below_warning_writes_to_the_frozen_output(tmp_path, queue_dir):
     trace = tmp_path / "trace"
     strace = (
         "strace",
@@ -348,7 +350,7 @@ with open("end.json", "w") as file:
 """
 
 
-def test_console_that_nobody_reads_stops_no_caller_and_counts_what_it_gives_up(tmp_path, queue_dir):
+def test_an_unread_console_stops_no_caller_and_counts_dropped_records(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(CONSOLE)
     child = programs.start(
@@ -375,7 +377,7 @@ def test_console_that_nobody_reads_stops_no_caller_and_counts_what_it_gives_up(t
     assert found.doubled() == {}
 
 
-def test_stalled_output_does_not_delay_another(tmp_path, queue_dir):
+def test_a_stalled_output_does_not_delay_another(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(
         "import logging, sys\n"

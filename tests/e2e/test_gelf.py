@@ -102,7 +102,7 @@ def test_long_records_are_chunked_and_too_long_ones_are_cut(tmp_path, queue_dir,
 
 
 @pytest.mark.parametrize("way", ["tcp", "tls", "datagram"])
-def test_a_receiver_that_is_not_there_yet_gets_every_record(tmp_path, queue_dir, receiver_of, way):
+def test_a_receiver_that_starts_later_gets_every_record(tmp_path, queue_dir, receiver_of, way):
     receiver = receiver_of(way)
     with Sender(tmp_path, queue_dir, "gelf", address=receiver.to) as sender:
         away = sender.log(100, seconds=0.5)

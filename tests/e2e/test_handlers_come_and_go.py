@@ -1,4 +1,4 @@
-"""A handler a job: more of them in one process than it may have open, and a kill in between."""
+"""One handler for each job: more handlers in one process than can be open at once, and a kill in between."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ log = logging.getLogger("app")
 log.setLevel(logging.INFO)
 side.install(shutdown_timeout=1)
 if os.path.exists("fifo"):
-    # What lies behind it stays in the queue: recovery meets the records of handlers that were closed long ago.
+    # Later records stay in the queue: recovery finds the records of handlers that were closed long ago.
     frozen = logging.FileHandler("fifo")
     log.addHandler(frozen)
 
@@ -104,7 +104,7 @@ side.settle()
 
 
 @pytest.mark.parametrize("round_number", range(5))
-def test_handlers_that_are_forgotten_between_others_take_no_records_with_them(run_program, queue_dir, round_number):
+def test_discarded_handlers_between_others_lose_no_records(run_program, queue_dir, round_number):
     outcome, folder = run_program(FORGOTTEN, deadline_seconds=SECONDS)
 
     outcome.expect_success()

@@ -22,7 +22,7 @@ OK = (200, {}, b'{"errors":false}')
 
 
 def once(count):
-    """Return the counts where each of `count` records came once."""
+    """Return the expected counts if each of `count` records arrived once."""
     return Counter(dict.fromkeys(range(count), 1))
 
 
@@ -52,7 +52,7 @@ def test_a_healthy_receiver_gets_every_record_once(kind, tmp_path, queue_dir):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_receiver_that_comes_later_and_restarts_gets_every_record(kind, tmp_path, queue_dir):
+def test_a_receiver_that_starts_late_and_restarts_gets_every_record(kind, tmp_path, queue_dir):
     with receiver(runs=False) as got, program(tmp_path, queue_dir, kind, {"address": got.address}) as sender:
         sender.ask("log", 500)
         assert sender.ask("flush", 0.3) is False
@@ -117,7 +117,7 @@ def test_one_record_that_the_receiver_refuses_is_dropped_alone_and_counted(kind,
     assert 'reason="rejected"' in stats["shown"], stats["shown"]
 
 
-def test_an_address_that_wants_a_secret_is_told_and_the_records_stay(tmp_path, queue_dir):
+def test_an_address_that_requires_a_secret_is_reported_and_the_records_stay(tmp_path, queue_dir):
     options = {"token": "hunter2", "headers": "X-Key: hunter3"}
     with (
         receiver(lambda *_: (401, {}, b"who are you")) as got,
@@ -151,7 +151,7 @@ def recover(queue_dir, folder):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_killed_program_leaves_its_records_for_recover(kind, tmp_path, queue_dir):
+def test_recover_delivers_the_records_of_a_killed_program(kind, tmp_path, queue_dir):
     options = {"headers": "X-Key: hunter3"}
     with receiver(runs=False) as got:
         sent = {"address": got.address, **options}
@@ -186,7 +186,7 @@ def test_a_program_killed_while_it_sends_loses_nothing(kind, tmp_path, queue_dir
     expect_all(kind, got.accepted, 3000)
 
 
-def test_a_refused_record_of_a_dead_program_is_told_by_recover(tmp_path, queue_dir):
+def test_recover_reports_a_refused_record_of_a_dead_program(tmp_path, queue_dir):
     with receiver(lambda _, body: (400, {}, b"bad") if b"number 7 end" in body else OK, runs=False) as got:
         with program(tmp_path, queue_dir, "loki", {"address": got.address}, keeper=False) as sender:
             sender.ask("log", 20)
@@ -210,7 +210,7 @@ def test_a_refused_record_of_a_dead_program_is_told_by_recover(tmp_path, queue_d
         ("send-otlp.md", "http://127.0.0.1:4318"),
     ],
 )
-def test_the_program_of_the_page_sends_its_record(page, shown, run_program):
+def test_the_program_on_the_page_sends_its_record(page, shown, run_program):
     bodies = []
 
     def replies(count, body):
@@ -218,7 +218,7 @@ def test_the_program_of_the_page_sends_its_record(page, shown, run_program):
         return OK
 
     with receiver(replies) as got:
-        test = "test_the_program_of_the_page_sends_its_record"
+        test = "test_the_program_on_the_page_sends_its_record"
         run_program(peers.page_program(page, test, shown, got.address), NO_PROXY="127.0.0.1")[0].expect_success()
 
     assert [b"payment is late" in body for body in bodies] == [True]

@@ -42,7 +42,7 @@ print(json.dumps([number, seen, found.refused() + found.dropped(), found.broken_
 """
 
 
-def test_signal_handler_that_logs_at_any_moment_loses_nothing_uncounted(run_program, queue_dir):
+def test_a_signal_handler_that_logs_at_any_moment_loses_no_uncounted_record(run_program, queue_dir):
     outcome, folder = run_program(SIGNALS, deadline_seconds=60)
 
     outcome.expect_success()
@@ -88,7 +88,7 @@ print(json.dumps([found.refused() + found.dropped(), found.broken_identities()])
 """
 
 
-def test_objects_that_log_when_they_are_collected_lose_nothing_uncounted(run_program, queue_dir):
+def test_objects_that_log_while_they_are_collected_lose_no_uncounted_record(run_program, queue_dir):
     outcome, folder = run_program(GARBAGE, deadline_seconds=60)
 
     outcome.expect_success()

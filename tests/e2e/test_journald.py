@@ -114,9 +114,9 @@ def test_every_record_is_an_entry(tmp_path, queue_dir, journal):
     assert entry["THREAD_NAME"] == "MainThread"
 
 
-def test_the_program_of_the_page_makes_the_fields_of_the_page(run_program, journal):
+def test_the_program_on_the_page_writes_the_fields_on_the_page(run_program, journal):
     journal.start()
-    test = "test_the_program_of_the_page_makes_the_fields_of_the_page"
+    test = "test_the_program_on_the_page_writes_the_fields_on_the_page"
     shown, used = 'identifier="shop"', f'identifier="shop", address="unix://{journal.path}"'
     run_program(peers.page_program("send-to-journald.md", test, shown, used))[0].expect_success()
     until(lambda: journal.entries, peers.SECONDS, "an entry")
@@ -127,7 +127,7 @@ def test_the_program_of_the_page_makes_the_fields_of_the_page(run_program, journ
     assert all(name == "ORDER" or f"`{name}`" in page for name in entry)
 
 
-def test_a_long_record_is_passed_in_a_memory_file_and_not_cut(tmp_path, queue_dir, journal):
+def test_a_long_record_is_passed_uncut_in_a_memory_file(tmp_path, queue_dir, journal):
     journal.start()
     with Sender(tmp_path, queue_dir, "journald", address=f"unix://{journal.path}") as sender:
         assert sender.log(1)["flushed"]
@@ -139,7 +139,7 @@ def test_a_long_record_is_passed_in_a_memory_file_and_not_cut(tmp_path, queue_di
     assert [len(entry["MESSAGE"]) for entry in journal.entries[1:]] == [len("number 1 ") + 2_000_000] * 3
 
 
-def test_a_journal_that_is_away_or_slow_gets_every_record_once(tmp_path, queue_dir, journal):
+def test_an_absent_or_slow_journal_gets_every_record_once(tmp_path, queue_dir, journal):
     with Sender(tmp_path, queue_dir, "journald", address=f"unix://{journal.path}") as sender:
         away = sender.log(100, seconds=0.5)
         assert not away["flushed"] and away["waiting"] == 100 and away["problems"]

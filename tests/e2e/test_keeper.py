@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real]
 
 ROUNDS = 100 if fixtures.faults_full() else 10
 SEED = int(os.environ.get("LOGSPOOL_SEED", "7"))
-# Ten times the longest time that a keeper looks for more.
+# Ten times the longest time that a keeper searches for records.
 SECONDS = 30
 
 PROGRAM = """\
@@ -52,7 +52,7 @@ def _arguments(start, *program):
 
 
 def _side(start):
-    # Below `run` the program needs no line of its own.
+    # Under `run` the program needs no line for logspool.
     return programs.STOCK if start == "run" else programs.INSTALLED
 
 
@@ -115,7 +115,7 @@ def test_a_program_and_its_workers_are_killed_as_a_group(number, start, tmp_path
     choice = random.Random(f"{SEED}-group-{start}-{number}")
 
     def kill(child):
-        # As a supervisor does; and the keeper itself is asked to end too.
+        # A supervisor does the same; it also asks the keeper to end.
         [(keeper, _)] = _keepers(queue_dir)
         os.kill(keeper, signal.SIGTERM)
         os.kill(keeper, signal.SIGHUP)
@@ -129,13 +129,13 @@ def test_a_program_and_its_workers_are_killed_as_a_group(number, start, tmp_path
 
 
 @pytest.mark.parametrize("start", ["run", "install"])
-def test_what_an_output_had_not_taken_at_the_kill_is_in_the_file_after_it(start, tmp_path, queue_dir):
+def test_records_that_the_output_had_not_accepted_at_the_kill_reach_the_file(start, tmp_path, queue_dir):
     # A pipe that is not read: nearly all records are queued when the kill comes.
     os.mkfifo(tmp_path / "app.log")
     end = os.open(tmp_path / "app.log", os.O_RDWR)
 
     def kill(child):
-        # A file takes the place of the pipe: the records are for that path.
+        # A file replaces the pipe: the records are for that path.
         (tmp_path / "app.log").unlink()
         child.kill()
 
@@ -155,7 +155,7 @@ def test_what_an_output_had_not_taken_at_the_kill_is_in_the_file_after_it(start,
 
 
 @pytest.mark.parametrize("start", ["run", "install"])
-def test_the_keeper_is_killed_and_the_program_goes_on(start, tmp_path, queue_dir):
+def test_the_program_continues_when_its_keeper_is_killed(start, tmp_path, queue_dir):
     (tmp_path / "program.py").write_text(
         "import logging, sys\nfrom suite import side\n"
         "logging.basicConfig(filename='app.log', level=logging.INFO, format='%(message)s')\n"
@@ -192,7 +192,7 @@ def test_the_keeper_is_killed_and_the_program_goes_on(start, tmp_path, queue_dir
         ("os.abort()", -signal.SIGABRT),
     ],
 )
-def test_the_program_ends_as_without_a_keeper_and_the_keeper_with_it(end, status, tmp_path, queue_dir):
+def test_the_program_ends_as_without_a_keeper_and_the_keeper_ends_too(end, status, tmp_path, queue_dir):
     (tmp_path / "program.py").write_text(f"import logging, os, signal, sys\nlogging.warning('on')\n{end}\n")
 
     # Waits until no process holds the pipes of stdout and stderr any more.
@@ -255,9 +255,7 @@ KEEPER = {
         ("run", {"queue_dir": "OTHER"}, {}, 2),
     ],
 )
-def test_there_is_one_keeper_for_each_folder_and_it_holds_nothing(
-    start, options, variables, keepers, tmp_path, queue_dir
-):
+def test_each_folder_has_one_keeper_that_holds_no_files_open(start, options, variables, keepers, tmp_path, queue_dir):
     (tmp_path / "program.py").write_text(FACTS)
     options = {name: str(queue_dir / "other") if value == "OTHER" else value for name, value in options.items()}
 
@@ -302,7 +300,7 @@ def test_doctor_says_whether_a_keeper_runs(tmp_path, queue_dir):
         ("keeper=True, durability='memory'", "ValueError: keeper=True: with durability='memory' nothing outlives"),
     ],
 )
-def test_options_that_cannot_be_are_refused(options, error, run_program):
+def test_invalid_options_are_refused(options, error, run_program):
     outcome, _ = run_program(f"import logspool\nlogspool.install({options})\n")
 
     assert outcome.status == 1
@@ -327,7 +325,7 @@ except RuntimeError as error:
     assert outcome.expect_success().out == b"keeper=True: cannot start a keeper: Function not implemented True\n"
 
 
-def test_a_name_of_the_core_is_known_here():
+def test_python_and_the_core_agree_on_the_default_queue_folder():
     """The core and Python have the same default folder."""
     source = Path(__file__).parents[2] / "crates" / "logspool-sys" / "src" / "folder.rs"
 
@@ -356,7 +354,7 @@ library.execv(b"/bin/cat", words)
 
 @pytest.mark.parametrize("start", ["run", "install"])
 @pytest.mark.parametrize("end", ["_exit", "execv"])
-def test_after_an_end_that_only_the_c_library_knows_of_the_file_is_complete(start, end, tmp_path, queue_dir):
+def test_the_file_is_complete_after_an_exit_that_only_the_c_library_sees(start, end, tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(C_ENDS)
     child = programs.start(

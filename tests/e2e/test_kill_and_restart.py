@@ -17,7 +17,7 @@ KILLS = 100 if fixtures.faults_full() else 20
 # All workers of one run of pytest-xdist must name the tests alike: their seed comes from the run's own id.
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or random.SystemRandom().random()
 SEED = int(os.environ.get("LOGSPOOL_SEED", random.Random(_RUN).randrange(10**6)))
-# Ten times what one life of the program takes on a busy machine.
+# Ten times the duration of one run of the program on a busy machine.
 SECONDS = 30
 
 PROGRAM = """\
@@ -110,7 +110,7 @@ def test_every_witnessed_line_is_in_the_file_after_the_next_start(number, tmp_pa
 
 
 @pytest.mark.real
-def test_what_no_handler_of_the_next_start_matches_is_kept_and_listed_by_doctor(tmp_path, queue_dir):
+def test_records_without_a_matching_handler_at_the_next_start_are_kept_and_listed_by_doctor(tmp_path, queue_dir):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     (tmp_path / "other").mkdir()
@@ -119,7 +119,7 @@ def test_what_no_handler_of_the_next_start_matches_is_kept_and_listed_by_doctor(
     os.mkfifo(tmp_path / "app.log")
     holder = os.open(tmp_path / "app.log", os.O_RDWR | os.O_NONBLOCK)
     try:
-        # Full from the start: else a program that is killed early has written all it had.
+        # Full from the start: otherwise a program that is killed early could have written all its records.
         with contextlib.suppress(BlockingIOError):
             while True:
                 os.write(holder, bytes(4096))

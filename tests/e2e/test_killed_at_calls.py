@@ -47,7 +47,7 @@ while number < what["count"]:
     os.write(what["witness"], b"%d\\n" % number)
     number += 1
     if not number % 25:
-        # So that the thread of the lowest priority comes to its turn.
+        # So that the thread of the lowest priority can run.
         time.sleep(0.004)
 logspool.flush(30)
 # For each file: the thread that compresses has the lowest priority, and there may be hundreds.
@@ -70,7 +70,7 @@ def _start(script, folder, queue_dir, who, durability, *, count, waits=False, **
 
 
 def _seen(reader):
-    """Return the numbers that were accepted, whatever became of the program."""
+    """Return the accepted numbers, however the program ended."""
     seen = bytearray()
     while data := os.read(reader, 1 << 16):
         seen += data
@@ -81,7 +81,7 @@ def _seen(reader):
 
 def _shared(folder):
     backups = sorted(folder.glob("shared.log.*"), key=lambda path: int(path.name.split(".")[2]), reverse=True)
-    # Both forms of one backup would double its lines here.
+    # Both forms of one backup together would duplicate its lines here.
     text = b"".join(gzip.decompress(path.read_bytes()) for path in backups)
     whole = folder / "whole"
     whole.write_bytes(text + (folder / "shared.log").read_bytes())
@@ -93,12 +93,12 @@ def _one(library, folder, queue_dir, fault, durability="process"):
     script.write_text(PROGRAM)
     folder = folder / "logs"
     folder.mkdir()
-    # A backup has some 110 lines, and the two share the work on them.
+    # A backup has some 110 lines, and both programs work on them.
     most, others = 300 * int(fault["FAULT_AT"]) + 1500, 600
     if durability != "process":
         # Calls may wait for a sync each. In `memory` several processes do not share a file in such a way.
         most, others = 600, 0 if durability == "memory" else 100
-    # With few records the end would come before the thread of the lowest priority has its turn.
+    # With few records the program would end before the thread of the lowest priority runs.
     env = {"waits": durability != "process", "LD_PRELOAD": str(library), **fault}
     with contextlib.ExitStack() as ends:
         dies, dies_pipe = _start(script, folder, queue_dir, "dies", durability, count=most, **env)
@@ -114,7 +114,7 @@ def _one(library, folder, queue_dir, fault, durability="process"):
         last, last_pipe = _start(script, folder, queue_dir, "last", durability, count=1, waits=True)
         ends.enter_context(programs.ended(last))
         accepted["last"] = _seen(last_pipe)
-        # It ends by itself where a file is not compressed in time.
+        # The program ends by itself if a file is not compressed in time.
         until(lambda: last.poll() is not None, 30 * SECONDS, "the end of the last program")
         assert last.returncode == 0
 
@@ -134,7 +134,7 @@ def _one(library, folder, queue_dir, fault, durability="process"):
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("call", ["write", "pwrite", "sync", "rename", "unlink", "truncate"])
-def test_a_kill_at_any_call_loses_doubles_and_tears_nothing(tmp_path, call, when, record_property):
+def test_a_kill_at_any_call_loses_duplicates_or_tears_no_line(tmp_path, call, when, record_property):
     library = preloaded.build(tmp_path)
     kills = accepted = 0
     for time in TIMES:
@@ -152,7 +152,9 @@ def test_a_kill_at_any_call_loses_doubles_and_tears_nothing(tmp_path, call, when
 
 
 @pytest.mark.parametrize("durability", ["memory", "interval", "checkpoint", "sync"])
-def test_a_kill_between_the_two_forms_of_a_backup_in_the_other_durabilities(tmp_path, queue_dir, durability):
+def test_a_kill_before_the_plain_form_of_a_backup_is_removed_keeps_the_promise_of_each_durability(
+    tmp_path, queue_dir, durability
+):
     library = preloaded.build(tmp_path)
     # The compressed form is there, and the plain one is about to go.
     fault = {"FAULT_CALL": "unlink", "FAULT_AT": "1", "FAULT_WHEN": "before"}

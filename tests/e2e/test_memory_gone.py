@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real
 
 MODES = ["memory", "process", "interval", "checkpoint", "sync"]
 EVERY = 50
-#: Calls that have returned before the end; a sync for each record takes its time.
+#: Calls that have returned before the end; a sync for each record is slow.
 RECORDS_OF = {"sync": 100, "checkpoint": 500}
 RECORDS = 2000
 SECONDS = 60
@@ -129,7 +129,7 @@ class _Run:
             done.expect_success()
         there = self.folder / "app.log"
         text += there.read_bytes() if there.exists() else b""
-        # Where the sidecar is gone too, the kill may have torn the last line.
+        # If the sidecar is gone too, the kill may have torn the last line.
         (self.folder / "whole").write_bytes(text[: text.rfind(b"\n") + 1])
         return lines.count(self.folder / "whole")
 
@@ -153,7 +153,7 @@ def _lost(accepted, found, who):
 
 
 @pytest.mark.parametrize(("mode", "kind"), [("process", "group"), *((mode, "shared") for mode in MODES)])
-def test_a_killed_container_costs_nothing_where_its_memory_outlives_it(tmp_path, queue_dir, mode, kind):
+def test_a_killed_container_loses_nothing_if_its_memory_outlives_it(tmp_path, queue_dir, mode, kind):
     run = _Run(tmp_path, queue_dir, mode, **({} if mode == "memory" else {"keeper": True}))
     with _in_container(run, kind) as contained:
         contained.kill()
@@ -167,7 +167,7 @@ def test_a_killed_container_costs_nothing_where_its_memory_outlives_it(tmp_path,
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_killed_container_whose_memory_goes_with_it_costs_what_is_queued(tmp_path, queue_dir, mode):
+def test_a_killed_container_loses_its_queued_records_if_its_memory_is_gone(tmp_path, queue_dir, mode):
     run = _Run(tmp_path, queue_dir, mode)
     with _in_container(run, "private") as contained:
         # Nothing of it is seen from here.
@@ -197,7 +197,7 @@ def _empty(folder):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reboot_in_good_order_costs_nothing_where_the_file_takes_it(tmp_path, queue_dir, mode):
+def test_an_orderly_reboot_loses_nothing_if_the_file_accepts_the_records(tmp_path, queue_dir, mode):
     run = _Run(tmp_path, queue_dir, mode)
     status = _ended_by(run, signal.SIGTERM)
     _empty(queue_dir)
@@ -223,7 +223,7 @@ def _judge_frozen(mode, accepted, found):
 
 @pytest.mark.parametrize("mode", ["process", "interval", "checkpoint", "sync"])
 @pytest.mark.parametrize("end", ["container", "reboot", "logout"])
-def test_memory_that_goes_while_the_output_is_frozen_leaves_the_spool(tmp_path, queue_dir, mode, end):
+def test_the_spool_survives_the_loss_of_memory_while_the_output_is_frozen(tmp_path, queue_dir, mode, end):
     spool = tmp_path / "spool"
     options = {} if mode == "process" else {"spool_dir": str(spool)}
     run = _Run(tmp_path, queue_dir, mode, frozen=True, **options)

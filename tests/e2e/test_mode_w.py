@@ -34,7 +34,7 @@ print(logspool.stats().recovered, logspool.stats().recovery_discarded)
 
 
 @pytest.mark.parametrize("handler", ["before", "after"])
-def test_what_a_killed_program_left_is_done_away_and_counted(run_program, queue_dir, handler):
+def test_records_of_a_killed_program_are_discarded_and_counted(run_program, queue_dir, handler):
     killed, folder = run_program(PROGRAM, handler, "old", deadline_seconds=SECONDS)
     assert killed.status == -signal.SIGKILL
     lacked = 1000 - (folder / "app.log").read_text().count("\n")
@@ -67,7 +67,7 @@ logspool.recover()
 """
 
 
-def test_what_a_killed_child_of_this_program_left_is_written(run_program, queue_dir):
+def test_records_of_a_killed_child_of_this_program_are_written(run_program, queue_dir):
     outcome, folder = run_program(FORKED, deadline_seconds=SECONDS)
 
     outcome.expect_success()

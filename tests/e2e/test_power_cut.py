@@ -44,7 +44,7 @@ while True:
     if number % burst == 0:
         sys.stdin.readline()
     log.info("record %d of %s", number, name)
-    # Told to somebody who outlives the power cut, once the call has returned.
+    # Reported to a process that survives the power cut, once the call has returned.
     os.write(1, b"%d\\n" % number)
     number += 1
 """
@@ -93,7 +93,7 @@ def _returned_calls(pipe: int, at_least: int) -> int:
 )
 @pytest.mark.timeout(120 * CYCLES)
 @pytest.mark.xdist_group("alone")
-def test_what_a_power_cut_takes(tmp_path, mode, may_be_lost):
+def test_a_power_cut_loses_no_more_than_each_mode_allows(tmp_path, mode, may_be_lost):
     lost = []
     with power.disk(tmp_path) as disk:
         for cycle in range(CYCLES):
@@ -101,7 +101,7 @@ def test_what_a_power_cut_takes(tmp_path, mode, may_be_lost):
                 log = disk.mount / f"{cycle}.log"
                 with _program(tmp_path, queue_dir, log, mode) as program:
                     _log(program)
-                    # Every cycle at another place between two checkpoints.
+                    # Each cycle cuts the power at another point between two checkpoints.
                     returned = _returned_calls(program.stdout.fileno(), RECORDS + 7 * cycle)
                     disk.cut()
                     program.kill()
@@ -116,7 +116,7 @@ def test_what_a_power_cut_takes(tmp_path, mode, may_be_lost):
 
 @pytest.mark.timeout(120 * CYCLES)
 @pytest.mark.xdist_group("alone")
-def test_a_power_cut_takes_the_last_interval_at_most(tmp_path):
+def test_a_power_cut_loses_at_most_the_last_interval(tmp_path):
     lost = []
     with power.disk(tmp_path) as disk:
         for cycle in range(CYCLES):

@@ -19,12 +19,12 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times the time that the keeper has, from the kill on.
+# Ten times the time within which the keeper must deliver after the kill.
 DELIVERED_SECONDS = 20
 SECONDS = 60
 RECORDS = 20_000
 
-#: Obstacles in /dev/shm, which the program has for itself.
+#: Obstacles in /dev/shm, of which the program has a private one.
 _OBSTACLES = {
     "squatted": "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && mkdir -m 700 /dev/shm/logspool-0 && "
     "chown 12345 /dev/shm/logspool-0",
@@ -32,7 +32,7 @@ _OBSTACLES = {
     "missing": 'mount --bind "$0" /dev/shm',
 }
 
-#: Works for every user: the folder is as it should be when `install()` looks.
+#: Works for every user: the folder is valid when `install()` checks it.
 _OPENED_TO_OTHERS = "opened to others"
 
 ALL = [*_OBSTACLES, _OPENED_TO_OTHERS]
@@ -166,7 +166,7 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("program", ["small", _OPENED_TO_OTHERS], indirect=True)
-def test_more_than_dev_shm_has_is_queued_and_delivered(program):
+def test_more_records_than_fit_into_dev_shm_are_queued_and_delivered(program):
     path = program.folder / "app.log"
     # A pipe that is not read.
     os.mkfifo(path)
@@ -177,7 +177,7 @@ def test_more_than_dev_shm_has_is_queued_and_delivered(program):
         with programs.ended(child):
             facts = json.loads(child.stdout.readline())
             refused = json.loads(child.stdout.readline())
-            # A file takes the place of the pipe: the records are for that path.
+            # A file replaces the pipe: the records are for that path.
             path.unlink()
             child.kill()
             child.wait()
@@ -204,7 +204,7 @@ for worker in range(3):
         handler.setFormatter(logging.Formatter("%(message)s"))
         logging.root.addHandler(handler)
         run(f"worker-{worker}")
-# Else the lines of this process could fill the pipe before a worker has witnessed one.
+# Otherwise the lines of this process could fill the pipe before a worker has witnessed one.
 while not all(os.path.exists(f"worker-{each}.log") and os.path.getsize(f"worker-{each}.log") for each in range(3)):
     time.sleep(0.001)
 run("main")
@@ -217,7 +217,7 @@ def _group(process):
 
 
 @pytest.mark.parametrize("program", ["squatted", _OPENED_TO_OTHERS], indirect=True)
-def test_forked_workers_have_keepers_of_their_own(program):
+def test_forked_workers_have_their_own_keepers(program):
     keepers = []
 
     def kill(child):
@@ -250,7 +250,7 @@ say(status=health.status, reasons=health.reasons)
 
 
 @pytest.mark.parametrize("program", [_OPENED_TO_OTHERS], indirect=True)
-def test_the_keeper_is_killed_and_the_program_goes_on_and_says_so(program):
+def test_the_program_continues_and_reports_it_when_its_keeper_is_killed(program):
     child = program.start(KEEPER_KILLED, stdin=subprocess.PIPE)
     with programs.ended(child):
         facts = json.loads(child.stdout.readline())
@@ -281,7 +281,7 @@ _install._native.set_keeper_command(([b"/nowhere/python"], []), "")
 
 @pytest.mark.parametrize("program", ALL, indirect=True)
 @pytest.mark.parametrize("why", ["LOGSPOOL_KEEPER=off", "exec forbidden"])
-def test_without_a_keeper_the_queue_is_in_plain_memory_and_that_is_said_once(program, why):
+def test_without_a_keeper_the_queue_is_in_plain_memory_with_one_warning(program, why):
     env = {"LOGSPOOL_KEEPER": "off"} if why.endswith("off") else {}
     status, [facts], err = program.run((FORBIDDEN if not env else "") + NO_KEEPER, env=env)
 
@@ -312,7 +312,7 @@ END
     "end",
     ["pass", "os._exit(0)", "os.execv('/bin/true', ['true'])", "os.kill(os.getpid(), signal.SIGTERM)", "STOP"],
 )
-def test_an_ordinary_end_leaves_no_process_and_no_line_behind(program, end):
+def test_a_normal_exit_leaves_no_process_and_no_unwritten_line(program, end):
     text = ENDS.replace("END", end.replace("STOP", "logspool.uninstall()"))
     child = program.start(text)
     with programs.ended(child):
@@ -351,7 +351,7 @@ def _polled_by(process):
 
 
 @pytest.mark.parametrize("program", [_OPENED_TO_OTHERS], indirect=True)
-def test_a_program_that_closes_every_descriptor_and_lives_is_not_taken_for_dead(program):
+def test_a_live_program_that_closed_every_descriptor_is_not_considered_dead(program):
     child = program.start(DESCRIPTORS_CLOSED, stdin=subprocess.PIPE, options=_PATIENT)
     with programs.ended(child):
         assert json.loads(child.stdout.readline())["place"] == "memfd"
@@ -380,7 +380,7 @@ def test_doctor_says_where_the_queue_is_and_why(program):
     assert len(texts) == 2
 
 
-def test_a_folder_on_disk_is_used_where_it_is_named(tmp_path, run_program):
+def test_a_folder_on_disk_is_used_if_it_is_named(tmp_path, run_program):
     folder = tmp_path / "queue"
     folder.mkdir(mode=0o700)
     outcome, where = run_program(

@@ -61,7 +61,7 @@ os._exit(0)
         *((mode, "terminal") for mode in ("process", "sync")),
     ],
 )
-def test_what_was_for_a_reader_that_is_gone_is_counted_and_a_file_beside_gets_all(tmp_path, queue_dir, mode, kind):
+def test_records_for_a_closed_reader_are_counted_and_another_file_gets_all(tmp_path, queue_dir, mode, kind):
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     half = 50 if mode in ("checkpoint", "sync") else HALF
@@ -116,7 +116,7 @@ log.info("main 3 end")
 
 
 @pytest.mark.parametrize("comes_back", [True, False])
-def test_a_named_pipe_goes_on_with_its_next_reader_and_delays_no_end_for_long(tmp_path, queue_dir, comes_back):
+def test_a_named_pipe_continues_with_its_next_reader_and_hardly_delays_the_exit(tmp_path, queue_dir, comes_back):
     script = tmp_path / "program.py"
     script.write_text(NAMED)
     path = tmp_path / "fifo"

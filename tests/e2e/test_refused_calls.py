@@ -82,7 +82,7 @@ def _expect(path, *writers):
 
 
 @pytest.mark.parametrize("refused", CALLS)
-def test_every_record_is_there_once_and_it_is_said_what_is_weaker(tmp_path, queue_dir, refused):
+def test_every_record_is_written_once_and_weaker_promises_are_reported(tmp_path, queue_dir, refused):
     outcome = _run(tmp_path, queue_dir, refused, "by itself").expect_success()
 
     _expect(tmp_path / "a.log", "main", "child")
@@ -103,7 +103,7 @@ def test_every_record_is_there_once_and_it_is_said_what_is_weaker(tmp_path, queu
 
 
 @pytest.mark.parametrize("refused", [refused for refused, (_, costs_records) in CALLS.items() if not costs_records])
-def test_a_later_start_finds_what_a_killed_program_left(tmp_path, queue_dir, refused):
+def test_a_later_start_finds_the_records_of_a_killed_program(tmp_path, queue_dir, refused):
     assert _run(tmp_path, queue_dir, refused, "killed").status == -9
     text = (
         "import sys\nfrom suite import seccomp\nseccomp.refuse(sys.argv[1])\n"
@@ -116,7 +116,7 @@ def test_a_later_start_finds_what_a_killed_program_left(tmp_path, queue_dir, ref
     assert [path.name for path in queue_dir.glob("*.seg")] == []
 
 
-def test_the_doctor_names_a_refused_call_and_the_mend(tmp_path, queue_dir):
+def test_doctor_names_a_refused_call_and_a_fix(tmp_path, queue_dir):
     text = (
         "import sys\nfrom suite import seccomp\nseccomp.refuse('membarrier')\n"
         "from logspool import __main__\nsys.exit(__main__.main(['doctor', sys.argv[1]]))\n"

@@ -12,7 +12,7 @@ from suite.waiting import until
 
 pytestmark = [pytest.mark.real]
 
-# Ten times the time for a look each half a second and the delivery.
+# Ten times the time of one search, which runs each half a second, and the delivery.
 SECONDS = 20
 WORKERS, RECORDS = (100, 200) if fixtures.faults_full() else (8, 200)
 
@@ -57,7 +57,7 @@ for word in sys.stdin:
 
 
 class Supervisor:
-    """A program that lives and logs no more."""
+    """A program that runs and no longer logs."""
 
     def __init__(self, folder, queue_dir, **what) -> None:
         script = folder / "supervisor.py"
@@ -74,7 +74,7 @@ class Supervisor:
         assert self.child.stdout.readline() == b"done\n"
 
     def ask(self):
-        """Return its health, why it is so, and how many records of others it has delivered."""
+        """Return its health, the reasons, and how many records of others it has delivered."""
         self.child.stdin.write(b"?\n")
         self.child.stdin.flush()
         return json.loads(self.child.stdout.readline())
@@ -92,7 +92,7 @@ def _written(folder, name="app.log"):
     return lines.count(folder / name).numbers
 
 
-def test_workers_killed_below_a_supervisor_that_lives_lose_nothing(tmp_path, queue_dir):
+def test_workers_killed_under_a_live_supervisor_lose_nothing(tmp_path, queue_dir):
     supervisor = Supervisor(tmp_path, queue_dir, do="workers", workers=WORKERS, records=RECORDS)
     with programs.ended(supervisor.child):
         supervisor.wait_for_its_children()
@@ -107,7 +107,7 @@ def test_workers_killed_below_a_supervisor_that_lives_lose_nothing(tmp_path, que
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_another_program_of_the_same_user_delivers_for_one_that_was_killed(tmp_path, queue_dir):
+def test_another_program_of_the_same_user_delivers_the_records_of_a_killed_one(tmp_path, queue_dir):
     (tmp_path / "other").mkdir()
     supervisor = Supervisor(tmp_path, queue_dir, do="nothing")
     with programs.ended(supervisor.child):
@@ -134,7 +134,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_children_that_log_before_they_execute_a_program_leave_nothing_on_tmpfs(tmp_path, queue_dir):
+def test_children_that_log_before_exec_leave_nothing_on_tmpfs(tmp_path, queue_dir):
     children = 300 if fixtures.faults_full() else 5
     supervisor = Supervisor(tmp_path, queue_dir, do="exec", children=children)
     with programs.ended(supervisor.child):
@@ -163,7 +163,7 @@ logging.info("daemon 1 end")
 """
 
 
-def test_a_program_that_closed_the_lock_of_its_queue_is_not_taken_for_dead(tmp_path, queue_dir):
+def test_a_program_that_closed_the_lock_of_its_queue_is_not_considered_dead(tmp_path, queue_dir):
     supervisor = Supervisor(tmp_path, queue_dir, do="nothing")
     script = tmp_path / "daemon.py"
     script.write_text(DAEMON)
@@ -185,7 +185,7 @@ def test_a_program_that_closed_the_lock_of_its_queue_is_not_taken_for_dead(tmp_p
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_health_tells_of_what_cannot_be_delivered_and_it_is_tried_again(tmp_path, queue_dir):
+def test_health_reports_undeliverable_records_and_delivery_is_retried(tmp_path, queue_dir):
     (tmp_path / "sub").mkdir()
     # A pipe that is not read: records that do not fit into the pipe are queued when the kill comes. `count` is more
     # than the pipe holds, and less than the lane: on a busy machine records for a full lane are refused.

@@ -1,4 +1,4 @@
-"""Two copies of logspool in one process: the second one refuses, and takes nothing from the first."""
+"""Two copies of logspool in one process: the second one refuses, and the first one loses nothing."""
 
 import json
 import shutil
@@ -93,7 +93,7 @@ def run(tmp_path, queue_dir):
 
 
 @pytest.mark.parametrize("durability", ["process", "memory"])
-def test_it_refuses_and_the_first_one_loses_nothing(run, durability):
+def test_a_second_copy_refuses_and_the_first_copy_loses_nothing(run, durability):
     told = run(durability)
 
     first, second = told["files"]
@@ -103,7 +103,7 @@ def test_it_refuses_and_the_first_one_loses_nothing(run, durability):
         assert f"that of {first} (fix: load one copy" in told[name]
 
 
-def test_a_copy_that_is_loaded_and_not_used_is_in_nobody_s_way(run):
+def test_a_loaded_but_unused_copy_does_no_harm(run):
     told = run("unused")
 
     assert told["install"] is None

@@ -20,7 +20,7 @@ PROGRAMS = 4
 # All workers of one run of pytest-xdist must name the tests alike: their seed comes from the run's own id.
 _RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or random.SystemRandom().random()
 SEED = int(os.environ.get("LOGSPOOL_SEED", random.Random(_RUN).randrange(10**6)))
-# Ten times what one round takes on a busy machine.
+# Ten times the duration of one round on a busy machine.
 SECONDS = 60
 
 PROGRAM = """\
@@ -79,7 +79,7 @@ def _rounds():
 def _run(number, folder, queue_dir, durability):
     """Let several programs log to one file, kill them, deliver the rest. Return the witnessed and the written lines."""
     choice = random.Random(f"{SEED}-{number}")
-    # With a sync for each it takes far longer.
+    # With a sync for each record it takes far longer.
     most = 20 if durability == "sync" else 500
     script = folder / "program.py"
     script.write_text(PROGRAM)
@@ -123,14 +123,14 @@ def test_every_witnessed_line_of_several_programs_is_in_their_file_once(tmp_path
 
 
 @pytest.mark.xdist_group("kills")
-def test_without_shared_memory_kills_cost_the_newest_lines_and_tear_one_each_at_most(tmp_path, queue_dir):
+def test_without_shared_memory_each_kill_loses_the_newest_lines_and_tears_at_most_one(tmp_path, queue_dir):
     witnessed, written = _run(0, tmp_path, queue_dir, "memory")
 
     holes = {
         who: lost for who, there in written.numbers.items() if (lost := written.missing(who, range(there[-1] + 1)))
     }
     assert len(witnessed.numbers) == PROGRAMS + 1
-    # A torn line takes the line of another program with it that was glued to it.
+    # A torn line also spoils the line of another program that follows it without a line end.
     assert sum(map(len, holes.values())) <= len(written.other) <= PROGRAMS + 1
     assert written.doubled() == {}
     assert written.out_of_order() == {}

@@ -1,4 +1,4 @@
-"""Several programs log to one pipe: each line comes whole."""
+"""Several programs log to one pipe: each line arrives whole."""
 
 import contextlib
 import os
@@ -20,10 +20,10 @@ name, path = sys.argv[1], sys.argv[2]
 log = logging.getLogger("app")
 log.setLevel(logging.INFO)
 log.addHandler(logging.FileHandler(path) if path else logging.StreamHandler())
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 for number in range(int(sys.argv[3])):
-    # Now and then one that a pipe takes two of in one go.
+    # Now and then a long line; two of these still fit into one atomic write to a pipe.
     log.info(f"{name} {number:0{1500 if number % 100 == 0 else 100}} end")
 """
 

@@ -19,7 +19,7 @@ import json, logging, os, signal, sys
 import logspool
 
 programs, records = int(sys.argv[1]), int(sys.argv[2])
-# This process logs nothing itself: nobody looks after those that it forks.
+# This process does not log, so no live process recovers the records of its children.
 logspool.install()
 log = logging.getLogger("app")
 log.setLevel(logging.INFO)
@@ -32,7 +32,7 @@ for program in range(programs):
         log.addHandler(handler)
         log.info("p%d 0 end", program)
         os.write(writer, b"1" if logspool.stats().queue.survives else b"0")
-        # What is logged right before the kill is queued.
+        # Records logged right before the kill are still queued.
         for number in range(1, records):
             log.info("p%d %d end", program, number)
         os.kill(os.getpid(), signal.SIGKILL)
@@ -73,7 +73,7 @@ def _run(folder, shm, text, *arguments):
     return programs.run([script, *arguments], env=env, folder=folder, deadline_seconds=SECONDS).expect_success()
 
 
-def test_programs_with_a_file_each_that_are_all_killed_leave_room_for_the_next(tmp_path, shm):
+def test_killed_programs_with_one_file_each_leave_room_for_the_next_program(tmp_path, shm):
     outcome = _run(tmp_path, shm, KILLED_ONE_BY_ONE, str(PROGRAMS), str(RECORDS))
 
     assert outcome.err == b""
@@ -83,7 +83,7 @@ def test_programs_with_a_file_each_that_are_all_killed_leave_room_for_the_next(t
     assert queue_folder.left_in(shm) == []
 
 
-def test_install_on_a_tmpfs_that_is_short_delivers_for_any_file(tmp_path, shm):
+def test_install_on_a_nearly_full_tmpfs_delivers_records_of_every_file(tmp_path, shm):
     _run(tmp_path, shm, KILLED_ONE_BY_ONE, "1", str(RECORDS))
     assert len([path for path in shm.iterdir() if path.suffix == ".seg"]) == 1
     _fill(shm)

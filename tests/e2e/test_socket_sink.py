@@ -1,4 +1,4 @@
-"""The socket sink: finished lines as datagrams and as streams, at receivers that come late, restart or read slowly."""
+"""The socket sink: finished lines as datagrams and as streams, to receivers that start late, restart or read slowly."""
 
 import json
 import signal
@@ -108,9 +108,9 @@ def test_a_json_formatter_makes_a_json_object_of_each_datagram(run_program, rece
     assert {"two\nlines"} == {found["message"] for found in objects}
 
 
-def test_the_program_of_the_page_sends_a_json_object(run_program, receiver_of):
+def test_the_program_on_the_page_sends_a_json_object(run_program, receiver_of):
     receiver = receiver_of("tcp").start()
-    test = "test_the_program_of_the_page_sends_a_json_object"
+    test = "test_the_program_on_the_page_sends_a_json_object"
     program = peers.page_program("send-lines.md", test, "tcp://127.0.0.1:5170", receiver.to)
     run_program(program)[0].expect_success()
     until(lambda: receiver.texts(b"\n"), peers.SECONDS, "a line")
@@ -120,7 +120,7 @@ def test_the_program_of_the_page_sends_a_json_object(run_program, receiver_of):
 
 
 @pytest.mark.parametrize("way", ["tcp", "tls", "datagram", "stream"])
-def test_a_receiver_that_is_not_there_yet_gets_every_line(tmp_path, queue_dir, receiver_of, way):
+def test_a_receiver_that_starts_later_gets_every_line(tmp_path, queue_dir, receiver_of, way):
     receiver = receiver_of(way)
     with Sender(tmp_path, queue_dir, "socket", address=receiver.to) as sender:
         away = sender.log(100, seconds=0.5)
@@ -135,7 +135,7 @@ def test_a_receiver_that_is_not_there_yet_gets_every_line(tmp_path, queue_dir, r
 
 
 @pytest.mark.parametrize("way", ["tcp", "tls", "stream"])
-def test_a_restart_under_load_loses_at_most_what_the_receiver_had_not_read(tmp_path, queue_dir, receiver_of, way):
+def test_a_restart_under_load_loses_at_most_unread_records(tmp_path, queue_dir, receiver_of, way):
     receiver = receiver_of(way).start()
     with Sender(tmp_path, queue_dir, "socket", address=receiver.to) as sender:
         sender.order(50_000)
@@ -175,7 +175,7 @@ print(logspool.recover(os.environ["LOGSPOOL_QUEUE_DIR"]).delivered)
 
 @pytest.mark.parametrize("sink", ["socket", "gelf"])
 @pytest.mark.parametrize("way", ["tls", "datagram"])
-def test_the_records_of_a_killed_program_arrive_with_a_later_start(run_program, receiver_of, way, sink):
+def test_the_records_of_a_killed_program_arrive_at_a_later_start(run_program, receiver_of, way, sink):
     receiver = receiver_of(way)
     assert run_program(KILLED, sink, receiver.to)[0].status == -signal.SIGKILL
     receiver.start()
@@ -189,7 +189,7 @@ def test_the_records_of_a_killed_program_arrive_with_a_later_start(run_program, 
     assert texts == [f"number {number}" for number in range(100)]
 
 
-def test_a_certificate_that_does_not_fit_keeps_the_lines_until_it_is_repaired(
+def test_lines_are_kept_until_a_mismatched_certificate_is_fixed(
     tmp_path, queue_dir, receiver_of, folder_of_certificates
 ):
     receiver = receiver_of("tls", server="foreign").start()
@@ -208,7 +208,7 @@ def test_a_certificate_that_does_not_fit_keeps_the_lines_until_it_is_repaired(
     assert received(receiver) == list(range(200))
 
 
-def test_a_server_that_wants_a_certificate_of_its_client_refuses_no_line_unnoticed(
+def test_a_server_that_requires_a_client_certificate_refuses_no_line_unnoticed(
     tmp_path, queue_dir, receiver_of, folder_of_certificates
 ):
     receiver = receiver_of("tls")
@@ -250,11 +250,11 @@ def test_a_slow_receiver_gets_every_line(tmp_path, queue_dir, receiver_of, way):
     assert received(receiver) == list(range(20_000))
 
 
-def test_nobody_at_a_udp_port_is_an_error_that_is_counted_and_repaired(tmp_path, queue_dir, receiver_of):
+def test_an_unused_udp_port_is_a_counted_error_until_a_receiver_starts(tmp_path, queue_dir, receiver_of):
     receiver = receiver_of("udp")
     with Sender(tmp_path, queue_dir, "socket", address=receiver.to) as sender:
         said = sender.log(100)
-        # A port without a receiver answers every datagram. The answer is the error of a later one.
+        # A port without a receiver answers every datagram. A later send fails with that answer.
         assert said["flushed"] and (100, 0) == (said["written"], said["dropped"]) and said["errors"] > 0, said
         receiver.start()
         said = sender.log(100)

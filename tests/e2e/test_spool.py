@@ -1,4 +1,4 @@
-"""Records of an output that stalls wait on disk: a healthy program learns of it, forks and kills lose nothing."""
+"""Records of an output that stalls wait on disk: the program reports it, and forks and kills lose nothing."""
 
 import contextlib
 import fcntl
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 
 FORKS = 500 if fixtures.faults_full() else 20
 KILLS = 100 if fixtures.faults_full() else 5
-# A second in an overflow file, then a disk: ten times and more.
+# Records go to an overflow file for a second and then to the spool; this is more than ten times as long.
 SPOOLED_SECONDS = 30
 
 PROGRAM = """\
@@ -59,7 +59,7 @@ if not logspool.flush(60):
 
 
 class Frozen:
-    """The program with a pipe without a reader in the place of its log file."""
+    """The program; its log file is a pipe without a reader."""
 
     def __init__(self, folder: Path, queue_dir: Path, forks: int, end: str) -> None:
         self.folder = folder
@@ -119,7 +119,7 @@ def frozen(tmp_path, queue_dir):
         os.close(each.end)
 
 
-def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, queue_dir):
+def test_spooled_records_are_counted_survive_forks_and_arrive_in_order(frozen, queue_dir):
     program = frozen(FORKS, "drain")
     report = program.until_reported()
     assert report["accepted_for_sink"] == report["written"] + report["queued"] + report["spooled"]
@@ -142,7 +142,7 @@ def test_spooled_records_are_counted_survive_forks_and_come_in_order(frozen, que
 
 
 @pytest.mark.parametrize("end", ["kill", "_exit"])
-def test_killed_program_leaves_its_spool_to_recover(frozen, queue_dir, end):
+def test_recover_delivers_the_spool_of_a_killed_program(frozen, queue_dir, end):
     lines = 0
     for _ in range(KILLS):
         program = frozen(0, end)

@@ -28,7 +28,7 @@ def rows(path):
 
 
 def count(path):
-    """Return the number of rows; 0 where there is no table yet."""
+    """Return the number of rows; 0 if there is no table yet."""
     if not os.path.exists(path):
         return 0
     with contextlib.closing(sqlite3.connect(path, timeout=SECONDS)) as database:
@@ -39,7 +39,7 @@ def count(path):
 
 
 def once(count):
-    """Return the counts where each of `count` records is there once."""
+    """Return the expected counts if each of `count` records is there once."""
     return Counter(dict.fromkeys(range(count), 1))
 
 
@@ -99,7 +99,7 @@ def test_a_locked_database_gets_every_record_later(tmp_path, queue_dir):
             assert sender.ask("flush", 0.3) is False
             until(lambda: "locks the database" in sender.ask("stats")["shown"], SECONDS, "the error is told")
             other.execute("COMMIT")
-            # A reader with an open transaction holds up nothing.
+            # A reader with an open transaction delays no write.
             other.execute("BEGIN")
             assert other.execute("SELECT count(*) FROM records").fetchone()[0] >= 100
             assert sender.ask("flush", SECONDS) is True

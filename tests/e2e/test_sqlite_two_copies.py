@@ -1,4 +1,4 @@
-"""The sink sqlite in programs that use the same database by Python's own copy of SQLite, or take it away."""
+"""The sink sqlite in programs that use the same database through Python's own copy of SQLite, or remove it."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ def rows(path):
 
 
 def once(numbers):
-    """Return the counts where each of these numbers is there once."""
+    """Return the expected counts if each of these numbers is there once."""
     return Counter(dict.fromkeys(numbers, 1))
 
 
@@ -146,7 +146,7 @@ print(json.dumps({"rows": sorted(read()), "counts": counts(), "errors": logspool
 
 
 @pytest.mark.parametrize("way", ["removed", "removed with its log", "moved", "replaced"])
-def test_a_database_that_is_gone_is_made_anew_and_has_what_was_written_since(way, run_program, tmp_path):
+def test_a_removed_database_is_created_again_with_all_later_records(way, run_program, tmp_path):
     path = str(tmp_path / "log.sqlite")
     outcome, _ = run_program(GONE, path, "0", "0", way, deadline_seconds=SECONDS)
     outcome.expect_success()
@@ -170,7 +170,7 @@ with contextlib.closing(sqlite3.connect(path)) as database:
         " BEGIN SELECT RAISE(ABORT, 'no sevens'); END"
     )
     database.commit()
-# The last record is refused: health names the trouble of the last write.
+# The last record is refused: health names the error of the last write.
 write(100, 98)
 print(json.dumps({"counts": counts(), "health": str(logspool.health())}))
 """
@@ -189,7 +189,7 @@ def test_a_record_that_a_trigger_refuses_is_counted_alone(run_program, tmp_path)
     assert b"10 records were not written and are dropped (rejected 10)" in outcome.err
 
 
-def test_a_folder_is_no_database(run_program, tmp_path):
+def test_a_folder_is_refused_as_a_database(run_program, tmp_path):
     outcome, _ = run_program(PRELUDE, str(tmp_path), "0", "0", deadline_seconds=SECONDS)
 
     assert outcome.status == 1
@@ -199,7 +199,7 @@ def test_a_folder_is_no_database(run_program, tmp_path):
 
 @pytest.mark.skipif(not seccomp.can_refuse(), reason="the system calls of this processor are not known here")
 @pytest.mark.parametrize("calls", [("close_range",), ("unshare",), ("close_range", "unshare")])
-def test_where_no_table_of_descriptors_can_be_had_the_handler_is_refused(calls, run_program, tmp_path):
+def test_the_handler_is_refused_where_no_descriptor_table_can_be_created(calls, run_program, tmp_path):
     path = str(tmp_path / "log.sqlite")
     refuse = "".join(f"seccomp.refuse({call!r})\n" for call in calls)
     program = f"from suite import seccomp\n{refuse}{READS}"

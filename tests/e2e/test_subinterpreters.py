@@ -60,7 +60,7 @@ log(1)
 @pytest.mark.parametrize("use", ["logspool.install()", "logspool.FileHandler('own.log')"])
 @pytest.mark.parametrize("kind", ["default", "legacy"])
 @pytest.mark.parametrize("first", ["main", "sub"])
-def test_a_sub_interpreter_is_told_and_logs_as_ever(run_program, queue_dir, first, kind, use):
+def test_a_subinterpreter_is_warned_and_logs_as_with_stock_logging(run_program, queue_dir, first, kind, use):
     outcome, folder = run_program(PROGRAM, first, kind, use)
 
     outcome.expect_success()

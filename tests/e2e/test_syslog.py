@@ -77,7 +77,7 @@ class Rsyslog:
         )
 
     def address(self, way: str) -> str:
-        """Return where it listens in that way."""
+        """Return the address on which it listens with this transport."""
         return {
             "udp": f"udp://127.0.0.1:{self.udp}",
             "tcp": f"tcp://127.0.0.1:{self.tcp}",
@@ -97,7 +97,7 @@ class Rsyslog:
         until(self.listens, SECONDS, "rsyslogd listens")
 
     def listens(self) -> bool:
-        """Say whether all its inputs are there."""
+        """Return whether all its inputs are ready."""
         assert self.process.poll() is None, (self.folder / "rsyslog.log").read_text()
         with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as stream:
             there = tcp.connect_ex(("127.0.0.1", self.tcp)) == 0 and stream.connect_ex(str(self.stream)) == 0
@@ -246,7 +246,7 @@ print(logspool.recover(os.environ["LOGSPOOL_QUEUE_DIR"]).delivered)
 """
 
 
-def test_a_killed_program_s_records_reach_the_receiver_from_a_later_start(run_program, rsyslog):
+def test_records_of_a_killed_program_reach_the_receiver_at_the_next_start(run_program, rsyslog):
     outcome, _ = run_program(KILLED, rsyslog.address("tcp"))
     assert outcome.status == -signal.SIGKILL
     rsyslog.start()
@@ -267,7 +267,7 @@ def folder_of_certificates(tmp_path_factory):
 
 @pytest.fixture
 def tls_rsyslog(tmp_path, folder_of_certificates):
-    """An rsyslogd with TLS, and the address of it with the authority of its certificate."""
+    """An rsyslogd with TLS, and its address with the authority of its certificate."""
     program()
     if not [*Path("/usr/lib").glob("*/rsyslog/lmnsd_ossl.so"), *Path("/usr").glob("lib*/rsyslog/lmnsd_ossl.so")]:
         tools.missing("rsyslog has no module lmnsd_ossl (in Debian's package rsyslog-openssl)")
@@ -287,7 +287,7 @@ def received(rsyslog):
     return peers.numbers([message["msg"] for message in rsyslog.messages()])
 
 
-def test_messages_over_tls_survive_a_receiver_that_comes_late_and_restarts(tmp_path, queue_dir, tls_rsyslog):
+def test_messages_over_tls_survive_a_receiver_that_starts_late_and_restarts(tmp_path, queue_dir, tls_rsyslog):
     with peers.Sender(tmp_path, queue_dir, "syslog", address=tls_rsyslog.to, app_name="shop") as sender:
         away = sender.log(100, seconds=0.5)
         assert not away["flushed"] and away["waiting"] == 100 and away["problems"]

@@ -1,4 +1,4 @@
-"""Servers and test runners that begin and end workers by themselves: each record of all of them is in the file once."""
+"""Servers and test runners that start and end workers by themselves: each record is in the file once."""
 
 import concurrent.futures
 import http.client
@@ -62,7 +62,7 @@ def test_requests_to_gunicorn_whose_workers_are_recycled_are_logged_once(tmp_pat
         port = listener.getsockname()[1]
         options = ["--bind", f"fd://{listener.fileno()}", "--workers", "2", "--worker-class", kind, "--threads", "2"]
         options += ["--max-requests", str(EACH), "--no-control-socket"]
-        # A worker that is just beginning does not hear the end: it is not waited for as long as by default.
+        # A worker that is just starting misses the signal to end, so the server waits less for it than by default.
         options += ["--graceful-timeout", "3"]
         if load == "preloaded":
             options.append("--preload")

@@ -1,4 +1,4 @@
-"""Targets that refuse bytes: counted by reason, the identities hold at every moment, back to normal by itself."""
+"""Targets that refuse bytes: drops are counted by reason, the sums agree at every moment, and writing resumes."""
 
 import json
 import re
@@ -48,7 +48,7 @@ report("full.json")
 )
 
 
-def test_device_that_is_full_raises_nothing_and_counts_everything(run_program):
+def test_a_full_device_raises_no_error_and_counts_every_record(run_program):
     outcome, folder = run_program(DEV_FULL, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     found = _report(folder, "full.json")
@@ -59,19 +59,19 @@ def test_device_that_is_full_raises_nothing_and_counts_everything(run_program):
     assert found["dropped"] + found["waiting"] + found["refused"] == 1200
 
 
-def test_device_that_is_full_prints_errors_by_the_fallback_and_at_most_ten_lines_a_second(run_program):
+def test_a_full_device_prints_errors_through_the_fallback_at_most_ten_lines_a_second(run_program):
     outcome, _ = run_program(DEV_FULL, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     printed = outcome.err.decode().splitlines()
     assert any("error 0 end" in line for line in printed)
-    # At most ten lines a second and a few summaries, for the seconds this took.
+    # At most ten lines for each second of the run, and a few summaries.
     assert len(printed) <= 12 * (outcome.seconds + 1) + 10
 
 
 FILE_SIZE_LIMIT = (
     _PRELUDE
     + """\
-# Sparse, and far beyond any segment: the limit below hits this file only.
+# Sparse, and far larger than any segment: the limit below applies to this file only.
 BASE = 256 * 1024 * 1024
 with open("app.log", "wb") as file:
     file.truncate(BASE)
@@ -95,7 +95,7 @@ report("free.json")
 )
 
 
-def test_file_that_becomes_unwritable_and_writable_again_recovers_by_itself(run_program, queue_dir):
+def test_a_file_that_becomes_writable_again_recovers_by_itself(run_program, queue_dir):
     outcome, folder = run_program(FILE_SIZE_LIMIT, deadline_seconds=90)
 
     outcome.expect_success()
@@ -152,7 +152,7 @@ def small_disk(tmp_path):
         yield folder
 
 
-def test_full_disk_that_gets_room_again_gets_every_record_that_was_not_counted_as_dropped(
+def test_a_full_disk_that_gets_room_again_receives_every_record_not_counted_as_dropped(
     run_program, queue_dir, small_disk
 ):
     outcome, folder = run_program(SMALL_DISK, str(small_disk), deadline_seconds=90)
@@ -187,7 +187,7 @@ report("report.json")
 )
 
 
-def test_sink_that_fails_takes_nothing_from_the_other(run_program):
+def test_a_failing_sink_does_not_affect_another_sink(run_program):
     outcome, folder = run_program(ONE_OF_TWO, deadline_seconds=60, LOGSPOOL_SHUTDOWN_TIMEOUT="5")
 
     found = lines.count(folder / "good.log")
@@ -248,7 +248,7 @@ def test_identities_hold_at_three_hundred_moments_and_written_is_the_number_of_l
     assert end["offered"] == logged + end["refused"] + end["dropped"]
 
 
-def test_accounting_goes_on_in_a_forked_child(run_program):
+def test_accounting_continues_in_a_forked_child(run_program):
     text = _PRELUDE + (
         "configure('app.log')\n"
         "log.info('parent 0 end')\n"

@@ -21,30 +21,40 @@ GROUPS = {
 
 
 @pytest.fixture(scope="module")
-def report():
+def native():
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
-    import native_report
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
+    import native
 
-    yield native_report
+    yield native
     sys.path[:] = before
 
 
-def changed(group, row, **figures):
-    groups = json.loads(json.dumps(GROUPS))
-    groups[group][row].update(figures)
-    return groups
+def results_of(native, *, above_ms=0.5, inverted=0, changed=()):
+    results = native.Results(
+        {"date": "2026-01-01", "processor": "none", "cores": 2, "python": "3.12", "commit": "none"}
+    )
+    for group, rows in GROUPS.items():
+        for row, figures in rows.items():
+            results.add(row, group, 0, dict(figures))
+    for group, row, figures in changed:
+        results.rounds(row, group)[0].update(figures)
+    results.add("logspool", "stalled pipe", 0, {"above_ms": above_ms, "max_ms": above_ms})
+    results.add("logspool", "order, 4 threads", 0, {"inverted": inverted})
+    native.Native().add_paced(results)
+    return results
 
 
-def missed(verdicts):
-    return [verdict.what for verdict in verdicts if not verdict.met]
+def missed(native, results):
+    return [verdict.what for verdict in native.Native().judge(results) if not verdict.met]
 
 
-def test_a_run_within_all_bounds_misses_none(report):
-    verdicts = report.judge(GROUPS, 0.5, 0)
+def test_a_run_within_all_bounds_misses_none(native):
+    results = results_of(native)
 
-    assert 19 == len(verdicts)
-    assert [] == missed(verdicts)
+    # One verdict more says that nothing failed.
+    assert 20 == len(native.Native().judge(results))
+    assert [] == missed(native, results)
 
 
 @pytest.mark.parametrize(
@@ -62,22 +72,19 @@ def test_a_run_within_all_bounds_misses_none(report):
         ("hello, Nim", "raw", {"wall": 0.16}, "hello, Nim: wall time of logspool beside raw"),
     ],
 )
-def test_one_figure_above_its_bound_is_missed(report, group, row, figures, what):
-    assert [what] == missed(report.judge(changed(group, row, **figures), 0.5, 0))
+def test_one_figure_above_its_bound_is_a_miss(native, group, row, figures, what):
+    assert [what] == missed(native, results_of(native, changed=[(group, row, figures)]))
 
 
-def test_a_long_call_and_a_line_out_of_order_are_missed(report):
-    assert 2 == len(missed(report.judge(GROUPS, 1.0, 1)))
+def test_a_long_call_or_a_line_out_of_order_is_a_miss(native):
+    assert 2 == len(missed(native, results_of(native, above_ms=1.1, inverted=1)))
 
 
-def test_a_run_is_kept_with_its_machine_its_bounds_and_its_lines(report, tmp_path):
-    report.keep(tmp_path / "native", report.facts(5, 4_000_000), GROUPS, report.judge(GROUPS, 0.5, 0))
+def test_a_run_is_kept_with_its_machine_its_bounds_and_its_lines(native, tmp_path):
+    results = results_of(native)
+    native.Native().keep(tmp_path, results)
 
-    kept = json.loads((tmp_path / "native" / "medians.json").read_text())
-    summary = (tmp_path / "native" / "summary.md").read_text()
-    assert GROUPS == kept["groups"]
-    assert 5 == kept["facts"]["turns"]
-    assert 19 == len(kept["targets"])
-    assert kept["targets"][-1]["met"]
+    summary = (tmp_path / "summary.md").read_text()
+    assert results.to_json() == json.loads((tmp_path / "raw.json").read_text())
     assert "| burst, 1 thread: logspool | <= 16 MB | 8 | met |" in summary
-    assert "| logspool | 4,000,000 | 1.000 s | 100 ns | 8.0 MB |" in summary
+    assert "| logspool | 1.000 | 4,000,000 | 100 | 8.0 |" in summary

@@ -36,7 +36,7 @@ def recovered(program, path):
         ("kill", -signal.SIGKILL),
     ],
 )
-def test_every_accepted_record_is_in_the_file_once(program, tmp_path, end, code):
+def test_every_accepted_record_is_written_once(program, tmp_path, end, code):
     path = tmp_path / "a.log"
     done = run(program("ends"), path, end, COUNT)
 
@@ -57,7 +57,7 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(program, tmp_path, end)
 
 
 @pytest.mark.parametrize("kibibytes", [16, 512])
-def test_records_beyond_the_limit_of_a_file_are_told_at_the_end(program, tmp_path, kibibytes):
+def test_records_beyond_the_limit_of_a_file_are_reported_at_the_end(program, tmp_path, kibibytes):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (kibibytes * 1024,) * 2)
 
@@ -79,7 +79,7 @@ def test_records_beyond_the_limit_of_a_file_are_told_at_the_end(program, tmp_pat
         ("stdout", " and are dropped"),
     ],
 )
-def test_a_full_device_is_told_at_the_end_once_and_fails_a_flush(program, address, end):
+def test_a_full_device_is_reported_once_at_the_end_and_fails_a_flush(program, address, end):
     command = [program("ends"), address, "full", "10"]
     with open("/dev/full", "w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
@@ -89,7 +89,7 @@ def test_a_full_device_is_told_at_the_end_once_and_fails_a_flush(program, addres
 
 
 @pytest.mark.parametrize("is_ignored", [False, True])
-def test_a_program_whose_reader_has_gone_ends_as_its_sigpipe_says(program, is_ignored):
+def test_a_program_whose_reader_is_gone_ends_as_its_sigpipe_setting_says(program, is_ignored):
     def ignore():
         signal.signal(signal.SIGPIPE, signal.SIG_IGN)
 
@@ -102,13 +102,13 @@ def test_a_program_whose_reader_has_gone_ends_as_its_sigpipe_says(program, is_ig
         assert (0 if is_ignored else -signal.SIGPIPE) == running.wait(60)
 
 
-def test_the_environment_names_the_queue_folder(program, tmp_path, queue_dir):
+def test_the_environment_sets_the_queue_folder(program, tmp_path, queue_dir):
     assert run(program("ends"), tmp_path / "a.log", "kill", COUNT).returncode == -signal.SIGKILL
     assert [path.name for path in queue_dir.rglob("*") if path.is_file()], "what the killed program left"
     assert len(recovered(program, tmp_path / "a.log")) == COUNT
 
 
-def test_children_log_with_their_parents_handles(program, tmp_path):
+def test_children_log_with_the_handles_of_their_parent(program, tmp_path):
     path = tmp_path / "a.log"
     done = run(program("ends"), path, "fork", FORKS, timeout=600)
 
@@ -118,7 +118,7 @@ def test_children_log_with_their_parents_handles(program, tmp_path):
 
 
 @pytest.mark.parametrize("address", ["a.log", '{"kind": "rotating", "path": "a.log"}'])
-def test_a_relative_path_names_one_file_in_every_working_folder(program, tmp_path, address):
+def test_a_relative_path_means_the_same_file_in_every_working_folder(program, tmp_path, address):
     (tmp_path / "other").mkdir()
     done = run(program("ends"), address, "moved", COUNT, cwd=tmp_path)
 
@@ -128,14 +128,14 @@ def test_a_relative_path_names_one_file_in_every_working_folder(program, tmp_pat
 
 
 @pytest.mark.parametrize("way", ["files", "numbers", "child", "daemon", "busy"])
-def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(program, tmp_path, way):
+def test_a_program_that_closes_descriptors_keeps_every_line_and_its_own_files(program, tmp_path, way):
     done = run(program("closes"), tmp_path / "a.log", way, COUNT, cwd=tmp_path)
 
     assert (0, "1 0\n", "") == (done.returncode, done.stdout, done.stderr)
     assert list(range(COUNT)) == [int(line) for line in (tmp_path / "a.log").read_text().splitlines()]
 
 
-def test_the_view_of_a_lane_and_calls_leave_the_same_bytes(program, tmp_path):
+def test_records_written_through_the_lane_view_equal_those_of_calls(program, tmp_path):
     done = run(program("lane_view"), tmp_path / "a.log")
 
     assert (0, "") == (done.returncode, done.stderr)
@@ -202,7 +202,7 @@ WRONG = {
 }
 
 
-def test_a_wrong_input_is_a_code_with_a_text(program, tmp_path):
+def test_an_invalid_input_returns_a_code_with_a_text(program, tmp_path):
     done = run(program("wrong"), tmp_path / "a.log")
 
     assert (0, "") == (done.returncode, done.stderr)
@@ -229,7 +229,7 @@ def test_a_copy_with_another_major_version_is_refused_with_a_text(program, tmp_p
     assert not (tmp_path / "a.log").exists()
 
 
-def test_clang_finds_nothing_either(program):
+def test_clang_compiles_the_program_without_warnings(program):
     if shutil.which("clang") is None:
         pytest.skip("clang is missing: apt-get install clang")
     assert program("ends", "clang").exists()

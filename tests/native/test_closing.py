@@ -41,7 +41,7 @@ def test_a_logger_is_closed_by_its_last_user_and_a_sink_by_its_last_logger(progr
 
 
 @pytest.mark.parametrize("way", ["loggers", "kill"])
-def test_loggers_one_after_the_other_meet_no_limit_and_keep_their_names(program, tmp_path, way):
+def test_any_number_of_loggers_can_be_opened_in_turn_and_each_keeps_its_name(program, tmp_path, way):
     count = 100_000
     close(program, tmp_path, way, count, -signal.SIGKILL if way == "kill" else 0)
     close(program, tmp_path, "recover")
@@ -52,7 +52,7 @@ def test_loggers_one_after_the_other_meet_no_limit_and_keep_their_names(program,
 
 
 @pytest.mark.parametrize(("way", "name"), [("sinks", "connection {}"), ("changes", "one")])
-def test_sinks_one_after_the_other_meet_no_limit(program, tmp_path, way, name):
+def test_any_number_of_sinks_can_be_opened_in_turn(program, tmp_path, way, name):
     count = 1_000
     close(program, tmp_path, way, count)
 

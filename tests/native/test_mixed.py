@@ -39,7 +39,7 @@ if end == "kill":
 
 @pytest.mark.parametrize("end", ["exit", "kill"])
 @pytest.mark.parametrize("order", ["c", "python"])
-def test_both_log_into_one_file_in_one_order(library, program, tmp_path, order, end):
+def test_both_languages_log_into_one_file_in_one_order(library, program, tmp_path, order, end):
     path = tmp_path / "a.log"
     command = [sys.executable, "-c", PROGRAM, order, end, str(path), str(library / "liblogspool.so.1"), str(COUNT)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -50,7 +50,7 @@ def test_values_are_shown_as_nim_shows_them(nim, tmp_path, memory):
 
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_a_value_of_each_type_is_shown_by_the_dollar_that_the_program_sees(nim, tmp_path, compiler, memory):
+def test_a_value_of_each_type_is_shown_by_the_dollar_proc_in_scope(nim, tmp_path, compiler, memory):
     path = nim(PROGRAMS / "types.nim", memory, compiler=compiler)
     subprocess.run([path, "a.log", "wanted"], cwd=tmp_path, check=True, timeout=60)
 
@@ -106,7 +106,7 @@ def test_each_record_is_written_once(nim, tmp_path, ending):
         assert ["of the program", *lines] == borrowed
 
 
-def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(nim, tmp_path):
+def test_a_program_that_closes_descriptors_keeps_every_line_and_its_own_files(nim, tmp_path):
     command = [nim(PROGRAMS / "closes.nim"), "a.log", "1000"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
 
@@ -123,7 +123,7 @@ def test_a_record_after_the_drain_at_exit_is_in_the_file(nim, tmp_path, ending):
     assert ["in the program", *late] == (tmp_path / "a.log").read_text().splitlines()
 
 
-def test_outputs_one_after_the_other_meet_no_limit(nim, tmp_path):
+def test_any_number_of_outputs_can_be_opened_in_turn(nim, tmp_path):
     program = nim(PROGRAMS / "closing.nim", compiler=COMPILERS[-1])
     done = subprocess.run([program, "400"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
 
@@ -133,7 +133,7 @@ def test_outputs_one_after_the_other_meet_no_limit(nim, tmp_path):
         assert [*map(str, range(file, 400, 50))] == (tmp_path / f"{file}.log").read_text().splitlines()
 
 
-def test_a_full_device_is_told_at_the_end(nim, tmp_path):
+def test_a_full_device_is_reported_at_the_end(nim, tmp_path):
     program = nim(PROGRAMS / "device.nim", compiler=COMPILERS[-1])
     done = subprocess.run([program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
 
@@ -144,7 +144,7 @@ def test_a_full_device_is_told_at_the_end(nim, tmp_path):
     assert told[0].endswith("(the device is full: /dev/full)"), told
 
 
-def test_wrong_inputs_name_the_mend(nim, tmp_path):
+def test_invalid_inputs_are_errors_with_a_fix(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "wrong.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=60)
 
     shown = done.stdout.splitlines()
@@ -153,7 +153,7 @@ def test_wrong_inputs_name_the_mend(nim, tmp_path):
     assert [] == [(part, line) for part, line in zip(wanted, shown, strict=True) if part not in line]
 
 
-def test_calls_below_the_floor_make_no_code(nim, tmp_path):
+def test_calls_below_the_compile_time_level_generate_no_code(nim, tmp_path):
     (tmp_path / "floor.nim").write_text(
         'import logspool\naddLogger("a.log", "%(message)s")\n'
         'proc never(): int = (echo "called"; 1)\ninfo "low ", never()\nwarn "high"\n'
@@ -165,7 +165,7 @@ def test_calls_below_the_floor_make_no_code(nim, tmp_path):
     assert (b"", "high\n") == (done.stdout, (tmp_path / "a.log").read_text())
 
 
-def test_a_place_for_which_there_is_no_site_logs_its_template(nim, tmp_path):
+def test_a_call_without_a_free_site_logs_its_template(nim, tmp_path):
     done = subprocess.run([nim(PROGRAMS / "full.nim")], cwd=tmp_path, capture_output=True, text=True, timeout=120)
 
     assert 1_000_000 < int(done.stdout)
@@ -185,7 +185,7 @@ def test_the_example_logs_in_the_default_form(nim, tmp_path):
     assert done.stdout == (tmp_path / "x.log").read_text()
 
 
-def test_a_missing_library_names_the_mend(tmp_path):
+def test_a_missing_library_is_an_error_with_a_fix(tmp_path):
     command = ["nim", "c", "--hints:off", f"--path:{ROOT / 'bindings/nim/src'}", f"-d:logspoolDir={tmp_path}"]
     done = subprocess.run([*command, PROGRAMS / "wrong.nim"], cwd=tmp_path, capture_output=True, text=True)
 

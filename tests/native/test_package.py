@@ -26,7 +26,7 @@ def _expect_lines(program, folder):
 
 
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is missing: apt-get install pkg-config")
-def test_pkg_config_names_everything(package, tmp_path):
+def test_pkg_config_lists_all_flags(package, tmp_path):
     env = {"PKG_CONFIG_PATH": str(package / "lib/pkgconfig")}
     flags = _run("pkg-config", "--cflags", "--libs", "logspool", env=env).split()
     _run("cc", EXAMPLE, "-o", tmp_path / "shared", *flags)
@@ -113,7 +113,7 @@ def test_a_static_program_for_musl_loses_nothing(static_ends, tmp_path, end, cod
     assert [f"line {i}" for i in range(1000)] == path.read_text().splitlines()
 
 
-def test_a_target_that_rust_lacks_is_an_error_with_its_remedy(tmp_path):
+def test_a_target_missing_in_rust_is_an_error_with_a_fix(tmp_path):
     command = [sys.executable, ROOT / "scripts/native_package.py", "--target", "no-such-musl", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True)
 

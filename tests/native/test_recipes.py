@@ -54,7 +54,7 @@ def test_the_port_has_the_version_of_the_workspace():
 
 @pytest.mark.skipif(shutil.which("cmake") is None, reason="cmake is missing: apt-get install cmake")
 @pytest.mark.parametrize("linkage", ["dynamic", "static"])
-def test_the_port_makes_a_package_that_cmake_finds(tmp_path, linkage):
+def test_cmake_finds_the_package_of_the_port(tmp_path, linkage):
     (tmp_path / "run.cmake").write_text(VCPKG)
     packages = tmp_path / "packages"
     values = {
@@ -81,7 +81,7 @@ def test_the_port_makes_a_package_that_cmake_finds(tmp_path, linkage):
     assert ("liblogspool" in run("ldd", tmp_path / "build/hello")) == (linkage == "dynamic")
 
 
-def test_the_recipe_of_conan_takes_the_version_and_files_that_are_there(tmp_path):
+def test_the_conan_recipe_uses_the_current_version_and_existing_files(tmp_path):
     """Runs the parts of the recipe that need no Conan, with fakes of its modules."""
     (tmp_path / "conan/tools").mkdir(parents=True)
     (tmp_path / "conan/__init__.py").write_text("class ConanFile:\n    pass\n")
@@ -111,5 +111,5 @@ def test_the_recipe_of_conan_takes_the_version_and_files_that_are_there(tmp_path
 
 
 @pytest.mark.skipif(shutil.which("conan") is None, reason="conan is missing: pip install conan")
-def test_conan_makes_a_package_that_works():
+def test_the_conan_package_works():
     run("conan", "create", CONAN, "-o", "&:cargo_profile=dev", "-s", "compiler.cppstd=20")

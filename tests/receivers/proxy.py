@@ -26,7 +26,7 @@ class Proxy:
         self.listen()
 
     def listen(self):
-        """Take connections, after `refuse` at the same port."""
+        """Accept connections; after `refuse`, on the same port."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         # Connections inherit it.
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE)
@@ -34,7 +34,7 @@ class Proxy:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def refuse(self):
-        """Take no more connections; open connections stay."""
+        """Accept no more connections; open connections stay."""
         _close(self._listener)
 
     def __enter__(self):

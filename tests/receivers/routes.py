@@ -1,4 +1,4 @@
-"""Each way from a sink to a receiver: the address, and under which names the receiver holds the parts of a record."""
+"""Each route from a sink to a receiver: its address, and the receiver's names for the parts of a record."""
 
 import datetime
 import json
@@ -24,11 +24,11 @@ class Route:
     #: The names of the parts at the receiver.
     names: dict
     options: dict = field(default_factory=dict)
-    #: Whether the server takes HTTPS at its HTTP port.
+    #: Whether the server expects HTTPS on its HTTP port.
     secure: bool = False
     #: Whether the receiver acknowledges records.
     confirms: bool = True
-    #: Options that make many requests of few bytes of them, so that a fault comes between two.
+    #: Options that split the records into many small requests, so that a fault happens between two.
     small: dict = field(default_factory=dict)
     #: Whether a repeated record is stored once.
     recognises: bool = False
@@ -36,7 +36,7 @@ class Route:
     splits: bool = False
 
     def to(self, server, ca, port=None):
-        """Return the address, at need with another port."""
+        """Return the address, optionally with another port."""
         port = port or server.ports.get(self.port)
         return self.address.format(port=port, folder=server.folder, ca=ca)
 
@@ -178,7 +178,7 @@ def all_routes():
     yield from http("victoria-logs", "http", "otlp", OTLP_AT_VICTORIA, "/insert/opentelemetry")
     yield from sockets("victoria-logs", "syslog+", "syslog", SYSLOG_AT_VICTORIA, splits=True)
     yield from http("collector", "otlp", "otlp", OTLP)
-    # At most 24 chunks are on their way, each with four times as many bytes.
+    # At most 24 chunks are in flight, each with four times as many bytes.
     forward = {"small": {"chunk_bytes": 4096, "gather_seconds": 0.05}}
     for way, port, address in (
         ("tcp", "forward", "tcp://127.0.0.1:{port}"),

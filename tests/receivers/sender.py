@@ -1,4 +1,4 @@
-"""A program that logs numbered records with fields, rare letters and exceptions to an address, on command."""
+"""A program that logs numbered records with fields, unusual characters and exceptions to an address, on command."""
 
 import http_receivers
 

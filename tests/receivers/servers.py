@@ -21,7 +21,7 @@ from suite.waiting import until
 
 SECONDS = 60
 
-#: Most bytes of an answer of Loki.
+#: Largest answer of Loki, in bytes.
 LONG_ANSWER = 1 << 27
 
 
@@ -45,7 +45,7 @@ def free_port():
 class Server:
     """A process with ports and a folder of its own, which it keeps over restarts."""
 
-    #: The ends after which it still has every record that it had acknowledged.
+    #: The ways to end it after which it still has every acknowledged record.
     keeps = ("SIGTERM",)
 
     def __init__(self, folder, pair, secure):
@@ -66,7 +66,7 @@ class Server:
         return self
 
     def is_ready(self):
-        """Say whether it takes connections."""
+        """Return whether it accepts connections."""
         assert self.process.poll() is None, (self.folder / "server.log").read_text()[-3000:]
         for name in self.streams:
             with socket.socket() as tried:
@@ -110,7 +110,7 @@ class Http:
             return answer.read().decode()
 
     def answers(self, path):
-        """Say whether a path has an answer."""
+        """Return whether a path has an answer."""
         with contextlib.suppress(OSError):
             self.ask(path)
             return True
@@ -214,7 +214,7 @@ def flattened(exported):
                 body = value(record.get("body", {}))
                 # The structured data of syslog, and JSON in a line.
                 inner = attributes.get("structured_data", {}).get("logspool@32473", {})
-                # Of a connection that was cut, the collector keeps half a message.
+                # If a connection is cut, the collector keeps half a message.
                 with contextlib.suppress(ValueError):
                     inner = inner or json.loads(body)
                 yield {**record, **attributes, **inner, "scope": name, "body": body}

@@ -51,12 +51,12 @@ def wait_for(route, server, first, count):
 
 
 def once(count):
-    """Return the counts where each of `count` records is there once."""
+    """Return the expected counts if each of `count` records is there once."""
     return Counter(range(count))
 
 
 def repeats(found):
-    """Return how many records came once more, in all."""
+    """Return the total number of repeated records."""
     return sum(times - 1 for times in found.values())
 
 
@@ -74,7 +74,7 @@ def expect_all(program, count):
 
 
 @pytest.mark.parametrize("name", CONFIRMED + STREAMS)
-def test_a_receiver_that_comes_late_gets_every_record_once(name, tmp_path, queue_dir, server_of, pair):
+def test_a_receiver_that_starts_late_gets_every_record_once(name, tmp_path, queue_dir, server_of, pair):
     route = ROUTES[name]
     server = server_of(route)
     with sender.Sender(tmp_path, queue_dir, route.to(server, pair[0]), **route.options) as program:
@@ -104,7 +104,7 @@ def written_at_the_end(program):
 
 @pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("name", [name for name in CONFIRMED if name in PROXIED])
-def test_a_receiver_that_ends_in_mid_stream_misses_only_what_it_had_acknowledged(
+def test_a_receiver_that_stops_mid_stream_misses_only_acknowledged_records(
     name, end, tmp_path, queue_dir, server_of, pair, record_property
 ):
     route, count = ROUTES[name], 20_000
@@ -141,7 +141,7 @@ def test_a_receiver_that_ends_in_mid_stream_misses_only_what_it_had_acknowledged
 
 @pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("name", STREAMS)
-def test_a_receiver_without_acknowledgements_misses_only_what_was_on_its_way(
+def test_a_receiver_without_acknowledgements_misses_only_records_in_transit(
     name, end, tmp_path, queue_dir, server_of, pair, record_property
 ):
     route, count = ROUTES[name], 60_000
@@ -244,7 +244,7 @@ def test_no_call_waits_for_a_slow_receiver(name, tmp_path, queue_dir, server_of,
 
     seconds = said["ended"] - said["began"]
     record_property("summary", f"{count} calls in {seconds:.2f} s, the longest {said['longest'] * 1000:.0f} ms")
-    # By this pace the receiver needs more than 30 s for them.
+    # At this pace the receiver needs more than 30 s for them.
     assert seconds < 20 and said["longest"] < 0.5
     assert slow["dropped"] == 0 and (slow["written"] < count or not route.confirms)
     assert found == once(count)

@@ -49,7 +49,7 @@ class Journald:
         self.process = None
 
     def start(self):
-        """Start it. Its socket has been there all the time."""
+        """Start it. Its socket has existed all the time."""
         descriptor = self.socket.fileno()
         command = ["unshare", "--mount", sys.executable, "-c", LAUNCH, str(self.folder), JOURNALD, str(descriptor)]
         with (self.folder / "journald.log").open("a") as log:
@@ -143,5 +143,5 @@ def test_a_restart_of_journald_loses_no_record_that_it_had_not_read(
     record_property("summary", f"{written} of {count} written at the end of journald, {len(missing)} lost")
     assert written < count and (stats["written"], stats["dropped"]) == (count, 0)
     assert set(found.values()) == {1}
-    # A killed one can have read a record that it has not stored.
+    # A killed journald may have read a record and not stored it.
     assert len(missing) <= (end == "SIGKILL")

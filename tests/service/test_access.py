@@ -11,7 +11,7 @@ DIGEST = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
 BASE = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
 
-def test_a_token_is_asked_for_where_one_is_set(start_service):
+def test_a_configured_token_is_required(start_service):
     service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{DIGEST}"]\n')
 
     assert 401 == service.get("/api/query")[0]
@@ -27,7 +27,7 @@ def test_a_token_is_asked_for_where_one_is_set(start_service):
     assert 1 == done.returncode and "token" in done.stderr
 
 
-def test_pages_of_other_names_can_neither_ask_nor_write(service):
+def test_pages_of_other_origins_can_neither_query_nor_write(service):
     good = b'{"message":"x"}'
     for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}):
         assert 403 == service.get("/api/query", **headers)[0]
@@ -63,7 +63,7 @@ def test_pages_of_other_names_can_neither_ask_nor_write(service):
         ("/api/tail?since=1h", "unknown field `since`"),
     ],
 )
-def test_wrong_questions_are_refused(service, path, part):
+def test_invalid_queries_are_refused(service, path, part):
     status, said = service.get(path)
     assert 400 == status and part in json.loads(said)["error"]
 

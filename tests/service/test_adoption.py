@@ -94,7 +94,7 @@ def test_records_of_a_killed_client_arrive_without_another_start(start_service, 
 
 
 @pytest.mark.timeout(3600)
-def test_each_record_is_stored_once_though_client_and_service_are_killed(
+def test_each_record_is_stored_once_although_client_and_service_are_killed(
     start_service, environment, queue_dir, tmp_path
 ):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -145,7 +145,7 @@ def test_the_next_start_and_the_service_never_both_deliver(start_service, enviro
     assert list(range(5000)) == numbers(service.stored_messages(), "left")
 
 
-def test_lines_for_a_file_get_into_it(start_service, environment, queue_dir, tmp_path):
+def test_records_for_a_file_reach_their_file(start_service, environment, queue_dir, tmp_path):
     path = tmp_path / "app.log"
     leave(FILE_LEFT, str(path), env=environment)
     path.unlink()
@@ -159,7 +159,7 @@ def test_lines_for_a_file_get_into_it(start_service, environment, queue_dir, tmp
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may adopt what other users' programs left")
-def test_what_another_user_left_is_stored_and_none_of_its_paths_is_opened(
+def test_records_left_by_another_user_are_stored_without_opening_their_paths(
     start_service, environment, queue_dir, tmp_path
 ):
     listen, path = f"tcp://127.0.0.1:{ports.free_port()}", tmp_path / "app.log"
@@ -180,7 +180,7 @@ def test_what_another_user_left_is_stored_and_none_of_its_paths_is_opened(
     assert list(range(5000))[-len(lines) :] == lines and len(lines) > 4000
 
 
-def test_a_folder_that_cannot_be_adopted_is_an_error_with_its_mend(logspool_binary, tmp_path):
+def test_a_folder_that_cannot_be_adopted_is_an_error_with_a_fix(logspool_binary, tmp_path):
     (tmp_path / "open").mkdir(mode=0o755)
     (tmp_path / "file").touch()
     named = tmp_path / f"logspool-{os.geteuid() + 1}"
@@ -198,14 +198,16 @@ def test_a_folder_that_cannot_be_adopted_is_an_error_with_its_mend(logspool_bina
         assert 1 == done.returncode and f"cannot adopt {place}: " in done.stderr and part in done.stderr, done.stderr
 
 
-def test_a_folder_that_programs_make_later_is_waited_for(start_service, tmp_path):
+def test_the_service_waits_for_a_folder_that_programs_create_later(start_service, tmp_path):
     folder = tmp_path / f"logspool-{os.geteuid()}"
     listen = f"tcp://127.0.0.1:{ports.free_port()}"
     service = start_service("--listen", listen, "--adopt", str(folder))
     assert any(f"nothing to adopt in {folder} yet" in line for line in service.said), service.said
 
 
-def test_recover_delivers_and_says_what_stays(logspool_binary, start_service, environment, queue_dir):
+def test_recover_delivers_records_and_reports_the_remaining_ones(
+    logspool_binary, start_service, environment, queue_dir
+):
     listen = f"tcp://127.0.0.1:{ports.free_port()}"
     leave(LEFT, listen, "left", env=environment)
 

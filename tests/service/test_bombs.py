@@ -65,7 +65,7 @@ def throw(sender: socket.socket, bomb: bytes) -> None:
         sender.recv(100)
 
 
-def test_tiny_frames_that_cannot_be_read_are_counted_in_few_records(service):
+def test_unreadable_tiny_frames_are_counted_in_few_records(service):
     """Each read of the connection makes one record for each run of equal frames in it."""
     send(service.tcp, b"{}\n" * 1_000 + b'{"message": "good"}\n' + b"x\n" * 500)
 
@@ -86,14 +86,14 @@ def test_tiny_frames_that_cannot_be_read_are_counted_in_few_records(service):
     assert 1_500 == json.loads(service.get("/api/stats")[1])["frames_rejected"]
 
 
-def test_a_frame_of_no_bytes_ends_its_connection(service):
+def test_an_empty_frame_ends_its_connection(service):
     for stream in (bytes(8), b"5 <1>ab0 0 "):
         with socket.create_connection(service.tcp) as connection:
             connection.sendall(stream)
             assert closed(connection)
 
 
-def test_a_bomb_does_not_keep_the_record_of_another_sender_waiting(start_service):
+def test_a_bomb_does_not_delay_the_record_of_another_sender(start_service):
     """The honest sender has another address."""
     service = start_service(config=f"{LISTEN}[limits]\nwaiting_bytes = 8_388_608\n")
     entry = packed([1763800000, {"message": "x" * 100}])
@@ -125,7 +125,7 @@ def test_a_bomb_does_not_keep_the_record_of_another_sender_waiting(start_service
 
 
 @pytest.mark.parametrize("compressed", ["text", "gzip"])
-def test_a_chunk_beyond_the_room_is_stored_in_parts_and_once(start_service, compressed):
+def test_a_chunk_larger_than_the_budget_is_stored_once_in_parts(start_service, compressed):
     """Its 20,000 records take several times limits.waiting_bytes."""
     service = start_service(config=f"{LISTEN}[limits]\nwaiting_bytes = 1_048_576\n")
     entries = b"".join(packed([1763800000, {"message": f"number {number}"}]) for number in range(20_000))
@@ -139,7 +139,7 @@ def test_a_chunk_beyond_the_room_is_stored_in_parts_and_once(start_service, comp
     assert [f"number {number}" for number in range(20_000)] == service.stored_messages()
 
 
-def test_a_chunk_with_more_records_than_its_id_says_ends_where_its_numbers_do(start_service):
+def test_a_chunk_with_more_records_than_its_id_declares_is_cut_at_the_declared_number(start_service):
     service = start_service(config=f"{LISTEN}[limits]\nwaiting_bytes = 1_048_576\n")
     entries = packed([1763800000, {"message": "x"}]) * 20_000
     with socket.create_connection(service.tcp, DEADLINE) as sender:
@@ -172,7 +172,7 @@ def test_a_chunk_of_more_than_16_mib_is_stored_whole(service):
 
 
 @pytest.mark.parametrize("compressed", ["gzip", "text"])
-def test_a_damaged_entry_of_a_chunk_costs_only_itself(service, compressed):
+def test_a_damaged_entry_of_a_chunk_loses_only_itself(service, compressed):
     entries = [packed([1763800000, {"message": f"number {number}"}]) for number in range(1_000)]
     entries[500] = b"\xc1" + entries[500][1:]
     content = b"".join(entries)
@@ -201,7 +201,7 @@ def test_a_chunk_of_many_records_is_stored_whole(service, records, text):
 
 
 @pytest.mark.parametrize("kind", ["cut", "unknown"])
-def test_an_acknowledged_chunk_that_cannot_be_read_is_kept_whole(service, kind):
+def test_an_unreadable_acknowledged_chunk_is_kept_whole(service, kind):
     entries = [packed([1763800000, {"message": f"number {number}"}]) for number in range(1_000)]
     content = b"".join(entries)
     if kind == "cut":
@@ -218,7 +218,7 @@ def test_an_acknowledged_chunk_that_cannot_be_read_is_kept_whole(service, kind):
 
 
 @pytest.mark.parametrize("cut", [b'{"message":"cut","level":"info",', b"{", b'{"a":['])
-def test_a_json_line_that_is_cut_off_costs_only_itself(service, cut):
+def test_a_truncated_json_line_loses_only_itself(service, cut):
     lines = [b'{"message":"line %d"}' % number for number in range(100)]
     lines.insert(3, cut)
     send(service.tcp, b"\n".join(lines) + b"\n")

@@ -43,14 +43,14 @@ def test_text_shows_records_escaped_and_coloured_only_when_asked(filled):
     assert "\x1b[" in coloured and "\x1b[31mfull" not in coloured
 
 
-def test_an_exception_stands_below_its_record(filled):
+def test_an_exception_is_shown_below_its_record(filled):
     text = filled.command("query", "--service", filled.url, "paid").stdout
     first, *rest = text.splitlines()
     assert "paid" in first
     assert ["Trace", "line"] == [line.strip() for line in rest]
 
 
-def test_ndjson_csv_count_and_histogram(filled):
+def test_queries_can_print_ndjson_csv_counts_and_a_histogram(filled):
     assert [{"logger": "disk", "count": 2}, {"logger": "shop", "count": 1}] == filled.query("| count by logger")
     assert [{"time": "2026-11-22T10:00:00Z", "count": 1}, {"time": "2026-11-22T10:01:00Z", "count": 2}] == filled.query(
         "| histogram 1m"
@@ -65,20 +65,20 @@ def test_ndjson_csv_count_and_histogram(filled):
     assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
 
 
-def test_a_field_that_is_called_count_can_be_counted(service):
+def test_a_field_named_count_can_be_counted(service):
     assert 200 == service.post("/ingest", b'{"count": "a"}\n{"count": "a"}\n{"count": "b"}', "application/json")[0]
     csv = service.command("query", "--service", service.url, "| count by count", "--format", "csv").stdout
     assert ["count,count", "a,2", "b,1"] == csv.split()
 
 
-def test_a_store_can_be_asked_without_a_service(filled):
+def test_a_store_can_be_queried_without_a_service(filled):
     filled.stop()
     store = f"sqlite:{filled.folder / 'data'}"
     done = filled.command("query", "--store", store, "logger=shop", "--format", "ndjson")
     assert ["paid"] == [json.loads(line)["message"] for line in done.stdout.splitlines()]
 
 
-def test_tail_shows_what_comes_and_only_what_is_asked_for(service):
+def test_tail_shows_only_matching_new_records(service):
     command = [service.binary, "tail", "--service", service.url, "level>=error", "--format", "ndjson"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tail:
         try:
@@ -92,7 +92,7 @@ def test_tail_shows_what_comes_and_only_what_is_asked_for(service):
             tail.kill()
 
 
-def test_stats_say_how_the_service_does(filled):
+def test_stats_show_the_state_of_the_service(filled):
     done = filled.command("stats", "--service", filled.url)
     assert 0 == done.returncode
     assert "accepted     3 records" in done.stdout and "stored       3" in done.stdout
@@ -118,7 +118,7 @@ def test_stats_say_how_the_service_does(filled):
         (["recover", "/nope"], 1, "cannot recover /nope: the folder does not exist"),
     ],
 )
-def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, arguments, code, part):
+def test_invalid_input_is_refused_with_a_fix(logspool_binary, tmp_path, arguments, code, part):
     done = subprocess.run([logspool_binary, *arguments], capture_output=True, text=True, timeout=30, cwd=tmp_path)
 
     assert code == done.returncode, done.stderr
@@ -126,7 +126,7 @@ def test_wrong_input_is_refused_with_its_mend(logspool_binary, tmp_path, argumen
     assert not (tmp_path / "logspool-data").exists()
 
 
-def test_a_port_that_is_taken_is_named(service, tmp_path):
+def test_a_port_in_use_is_named(service, tmp_path):
     host, port = service.tcp
     done = service.command("serve", "--listen", f"tcp://{host}:{port}", "--http", "off", cwd=tmp_path)
     assert 1 == done.returncode
@@ -141,7 +141,7 @@ def test_one_folder_has_one_service(service, tmp_path):
     assert "data" in done.stderr
 
 
-def test_check_config_says_what_a_file_comes_to(logspool_binary, service, tmp_path):
+def test_check_config_shows_the_resulting_configuration(logspool_binary, service, tmp_path):
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text(
         'listen = ["tcp://127.0.0.1:9020"]\nstore = ["postgres://me:secret@db:5432/logs"]\n[limits]\nconnections = 10\n'
@@ -164,7 +164,7 @@ def test_check_config_says_what_a_file_comes_to(logspool_binary, service, tmp_pa
         ('file = "/tmp"', "file is /tmp, a folder"),
     ],
 )
-def test_check_config_tells_a_mistake_in_plain_words(logspool_binary, tmp_path, text, part):
+def test_check_config_explains_a_mistake_in_plain_words(logspool_binary, tmp_path, text, part):
     path = tmp_path / "wrong.toml"
     path.write_text(text + "\n")
     done = subprocess.run([logspool_binary, "check-config", path], capture_output=True, text=True, timeout=30)
@@ -178,7 +178,7 @@ def test_completions_are_printed(service):
 
 
 @pytest.mark.parametrize("arguments", [["stats"], ["stats", "--json"], ["check-config"], ["completions", "bash"]])
-def test_an_answer_that_nobody_takes_is_no_panic(service, tmp_path, arguments):
+def test_an_unread_answer_causes_no_panic(service, tmp_path, arguments):
     if arguments[0] == "check-config":
         (tmp_path / "good.toml").write_text("[limits]\nconnections = 10\n")
         arguments = [*arguments, str(tmp_path / "good.toml")]
@@ -193,19 +193,19 @@ def test_an_answer_that_nobody_takes_is_no_panic(service, tmp_path, arguments):
             assert part in done.stderr and "panicked" not in done.stderr
 
 
-def test_it_listens_where_it_says(service):
+def test_the_service_listens_where_it_says(service):
     for address in (service.tcp, service.address("tcp", "http")):
         socket.create_connection(address).close()
 
 
-def test_python_hands_the_commands_of_the_service_over(service, logspool_binary):
+def test_python_passes_the_commands_of_the_service_to_its_program(service, logspool_binary):
     variables = {**os.environ, "PATH": f"{logspool_binary.parent}:{os.environ['PATH']}"}
     command = [sys.executable, "-m", "logspool", "stats", "--service", service.url, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=variables)
     assert 0 == done.returncode and 0 == json.loads(done.stdout)["records_accepted"]
 
 
-def test_the_program_hands_the_commands_of_the_package_over(service):
+def test_the_program_passes_the_commands_of_the_package_to_python(service):
     done = service.command("doctor", "--help", env={**os.environ, "PYTHON": sys.executable})
     assert 0 == done.returncode and "usage: python -m logspool doctor" in done.stdout
     done = service.command("doctor", env={**os.environ, "PYTHON": "/nonexistent/python"})

@@ -187,7 +187,7 @@ def test_connections_per_peer_bounds_each_peer(start_service, senders):
     assert 1 == senders.admitted()
 
 
-def test_many_stdlib_clients_of_one_host_get_in(service):
+def test_many_stdlib_clients_of_one_host_can_connect(service):
     handlers = [logging.handlers.SocketHandler(*service.tcp) for _ in range(200)]
     record = logging.makeLogRecord({"msg": "hello", "levelno": logging.INFO, "levelname": "INFO"})
     for _ in range(2):
@@ -200,7 +200,7 @@ def test_many_stdlib_clients_of_one_host_get_in(service):
         handler.close()
 
 
-def test_senders_that_connect_while_the_service_is_busy_get_in(service, senders):
+def test_senders_can_connect_while_the_service_is_busy(service, senders):
     if int(Path("/proc/sys/net/core/somaxconn").read_text()) < 1000:
         pytest.skip("the kernel keeps too few connections (net.core.somaxconn)")
     # Busy for as long as this takes: nothing is accepted.
@@ -213,7 +213,7 @@ def test_senders_that_connect_while_the_service_is_busy_get_in(service, senders)
     assert 400 == senders.admitted()
 
 
-def test_few_descriptors_leave_some_to_http_and_the_stores(start_service, senders):
+def test_http_and_the_stores_keep_their_share_of_few_descriptors(start_service, senders):
     service = start_service(config=LISTEN, open_files=256)
     wait_said(service, "raise the limit to ")
     for last in range(1, 31):
@@ -229,7 +229,7 @@ def test_few_descriptors_leave_some_to_http_and_the_stores(start_service, sender
     assert not any("cannot" in line for line in service.said)
 
 
-def test_too_few_descriptors_are_told_at_the_start(logspool_binary, tmp_path):
+def test_too_few_descriptors_are_reported_at_the_start(logspool_binary, tmp_path):
     command = [logspool_binary, "serve", "--listen", "tcp://127.0.0.1:0", "--http", "off"]
     command = ["sh", "-c", 'ulimit -n 64 && exec "$@"', "sh", *command, "--store", f"sqlite:{tmp_path / 'data'}"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE)
@@ -252,7 +252,7 @@ def test_the_soft_limit_of_open_files_is_raised(start_service):
     assert not any("limits.connections" in line for line in service.said)
 
 
-def test_accepting_goes_on_after_descriptors_ran_out(start_service, senders):
+def test_accepting_continues_after_running_out_of_descriptors(start_service, senders):
     service = start_service(config=LISTEN)
     pid, (_, hard) = service.process.pid, resource.prlimit(service.process.pid, resource.RLIMIT_NOFILE)
     in_use = len(os.listdir(f"/proc/{pid}/fd"))
@@ -265,7 +265,7 @@ def test_accepting_goes_on_after_descriptors_ran_out(start_service, senders):
     assert (200, "ok\n") == ask(http_address(service), "/readyz")
 
 
-def test_warnings_that_a_peer_can_cause_are_not_repeated_at_will(service):
+def test_a_peer_cannot_repeat_warnings_at_will(service):
     for _ in range(100):
         with socket.create_connection(service.tcp) as connection:
             connection.sendall(b"\x93garbage")

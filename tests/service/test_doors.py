@@ -65,7 +65,7 @@ def raw_deflate(body):
     return packer.compress(body) + packer.flush()
 
 
-def test_each_door_stores_its_record_and_answers_as_its_protocol_expects(service):
+def test_each_endpoint_stores_its_record_and_answers_as_its_protocol_expects(service):
     for path, kind, body, status, _ in DOORS:
         answer = post(service, path, kind, body)
         assert status == answer[0], (path, answer)
@@ -75,7 +75,7 @@ def test_each_door_stores_its_record_and_answers_as_its_protocol_expects(service
     assert {(30, NS)} == {(row["level"], row["time_ns"]) for row in rows}
 
 
-def test_bodies_of_all_doors_may_be_compressed_in_each_usual_way(service):
+def test_all_endpoints_accept_bodies_in_each_usual_compression(service):
     codings = {
         "gzip": gzip.compress,
         "X-GZIP": gzip.compress,
@@ -97,7 +97,7 @@ def test_bodies_of_all_doors_may_be_compressed_in_each_usual_way(service):
     assert sent == service.count()
 
 
-def test_bad_bodies_are_refused_and_nothing_of_them_is_stored(service):
+def test_invalid_bodies_are_refused_and_not_stored(service):
     for path, kind, *_ in DOORS:
         for bad in (b"no\xff {", b"\0\0\0", b"[1", b'{"message":"x"', b"A\n\xff\xff\xff\xff\xff\xff\xff\x7fx\n"):
             status, headers, body = post(service, path, kind, bad)
@@ -106,7 +106,7 @@ def test_bad_bodies_are_refused_and_nothing_of_them_is_stored(service):
     assert [] == service.query()
 
 
-def test_a_token_is_taken_as_each_sender_sends_it(start_service):
+def test_a_token_is_accepted_in_the_form_of_each_sender(start_service):
     service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{SECRET}"]\n')
     pair = base64.b64encode(b"user:secret").decode()
     allowed = [
@@ -168,7 +168,7 @@ def test_each_document_of_a_bulk_has_its_own_answer(service):
         assert 400 == post(service, "/_bulk", "application/x-ndjson", bad)[0]
 
 
-def test_senders_of_elasticsearch_get_the_answers_that_they_check(service):
+def test_elasticsearch_clients_get_the_answers_that_they_check(service):
     agent = {"Accept": "application/json"}
     status, headers, body = ask(service, "GET", "/", **agent)
     assert (200, "Elasticsearch") == (status, headers["X-Elastic-Product"])
@@ -191,7 +191,7 @@ def test_senders_of_elasticsearch_get_the_answers_that_they_check(service):
         assert (200, "Elasticsearch") == (status, headers["X-Elastic-Product"]), path
 
 
-def test_senders_of_splunk_and_loki_get_the_answers_that_they_check(service):
+def test_splunk_and_loki_clients_get_the_answers_that_they_check(service):
     assert 17 == json.loads(ask(service, "GET", "/services/collector/health")[2])["code"]
     assert 200 == ask(service, "GET", "/ready")[0]
     path = "/services/collector/raw?host=web-1&source=s&time=1700000000.125"
@@ -212,7 +212,7 @@ def test_a_journal_longer_than_any_body_is_stored_while_it_arrives(start_service
     assert 2500 == service.count()
 
 
-def test_json_lines_are_taken_by_all_their_names(service):
+def test_json_lines_are_accepted_with_all_their_media_types(service):
     kinds = ["application/ndjson", "application/x-ndjson", "APPLICATION/JSONL", "text/plain; charset=utf-8"]
     for kind in kinds:
         assert 200 == post(service, "/ingest", kind, b'{"message":"in JSON"}\n')[0], kind
@@ -229,7 +229,7 @@ def raw(service, head):
         return connection.makefile("rb").readline().decode()
 
 
-def test_load_balancers_may_ask_without_a_host_name(service):
+def test_load_balancers_can_check_health_without_a_host_name(service):
     for path in ("/livez", "/readyz"):
         assert " 200 " in raw(service, f"OPTIONS {path} HTTP/1.0\r\n\r\n".replace("OPTIONS", "GET").encode())
         assert " 200 " in raw(service, f"HEAD {path} HTTP/1.0\r\n\r\n".encode())

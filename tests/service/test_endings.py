@@ -17,7 +17,7 @@ from test_protocols import acknowledgement, numbered, send
 from conftest import DEADLINE
 
 
-def test_what_was_sent_before_sigterm_is_stored(service):
+def test_records_sent_before_sigterm_are_stored(service):
     handler = logging.handlers.SocketHandler(*service.tcp)
     frames = b"".join(
         handler.makePickle(logging.LogRecord("end", logging.INFO, "f.py", 1, f"m{number}", (), None))
@@ -32,7 +32,7 @@ def test_what_was_sent_before_sigterm_is_stored(service):
     assert [{"logger": "end", "count": 5_000}] == [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_ctrl_c_ends_it_too(service):
+def test_ctrl_c_ends_the_service_too(service):
     assert 0 == service.stop(signal.SIGINT)
 
 
@@ -61,7 +61,7 @@ def test_sighup_reads_the_configuration_again(start_service, tmp_path):
 
 
 @pytest.mark.parametrize("sender", ["stream", "datagrams", "answered"])
-def test_records_that_no_store_took_in_time_are_told(start_service, sender):
+def test_records_that_no_store_accepted_in_time_are_reported(start_service, sender):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # A database that takes connections and never answers, then a database that has gone.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
@@ -90,7 +90,7 @@ def test_records_that_no_store_took_in_time_are_told(start_service, sender):
         assert "300 records are lost: " in service.said[-1]
 
 
-def test_a_service_whose_messages_nobody_reads_goes_on(start_service, monkeypatch):
+def test_a_service_whose_log_messages_are_not_read_continues(start_service, monkeypatch):
     # Most warnings that a peer can cause are left out; debug messages are not.
     monkeypatch.setenv("LOGSPOOL_LOG", "debug")
     service = start_service()
@@ -143,7 +143,7 @@ class Client:
 
 
 @pytest.mark.timeout(600)
-def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing(start_service, tmp_path):
+def test_a_killed_service_loses_and_duplicates_no_acknowledged_record(start_service, tmp_path):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
     client, folder = Client(random.Random(seed)), tmp_path / "killed"
@@ -163,7 +163,7 @@ def test_a_service_that_is_killed_loses_nothing_acknowledged_and_doubles_nothing
     assert client.acknowledged <= len(numbers) <= client.sent, f"seed {seed}"
 
 
-def test_senders_that_go_on_do_not_hold_up_the_end(service):
+def test_senders_that_keep_sending_do_not_delay_the_shutdown(service):
     ended, sent = threading.Event(), 0
 
     def log_on(connection):
@@ -201,7 +201,7 @@ def test_senders_that_go_on_do_not_hold_up_the_end(service):
     assert numbers == list(range(len(numbers))) and before <= len(numbers) <= sent
 
 
-def test_an_answer_that_nobody_reads_does_not_hold_up_the_end(service):
+def test_an_unread_answer_does_not_delay_the_shutdown(service):
     # More than sockets hold, in few records.
     lines = b'{"message": "%s"}\n' % (b"x" * 60_000) * 200
     assert 200 == service.post("/ingest", lines, "application/json")[0]
@@ -218,7 +218,7 @@ def test_an_answer_that_nobody_reads_does_not_hold_up_the_end(service):
     assert not answer.endswith(b"0\r\n\r\n"), "it looks complete"
 
 
-def test_what_was_sent_on_connections_not_yet_accepted_is_stored_too(service):
+def test_records_sent_on_connections_not_yet_accepted_are_stored_too(service):
     connections = [socket.create_connection(service.tcp) for _ in range(200)]
     for connection in connections:
         connection.sendall(b'{"message": "last words"}\n')

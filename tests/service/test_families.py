@@ -35,7 +35,7 @@ assert logspool.flush(60)
 
 
 @pytest.mark.skipif(not has_six(), reason="this machine has no ::1")
-def test_all_listeners_and_askers_take_addresses_of_ipv6(start_service, queue_dir):
+def test_all_listeners_and_clients_accept_ipv6_addresses(start_service, queue_dir):
     listen = ["tcp://[::1]:0", "udp://[::1]:0"]
     service = start_service(config=f'listen = {json.dumps(listen)}\nhttp = "[::1]:0"\n')
     (host, port), (_, http_port) = service.tcp, service.address("tcp", "http")
@@ -62,7 +62,7 @@ def test_all_listeners_and_askers_take_addresses_of_ipv6(start_service, queue_di
 
 
 @pytest.mark.parametrize("arguments", [["serve", "--listen", "tcp://0.0.0.0:0"], ["serve", "--listen", "tcp://none"]])
-def test_an_error_at_the_start_does_not_wait_for_a_pipe_that_nobody_reads(logspool_binary, tmp_path, arguments):
+def test_an_error_at_the_start_does_not_wait_for_an_unread_pipe(logspool_binary, tmp_path, arguments):
     unread, full = os.pipe()
     os.set_blocking(full, False)
     for size in (1 << 16, 1):

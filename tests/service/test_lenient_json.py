@@ -17,7 +17,7 @@ FAULTS = {
 }
 
 
-def test_faulty_json_is_read_in_lines_and_in_a_list(service):
+def test_invalid_json_is_read_in_lines_and_in_a_list(service):
     expected = [*FAULTS.values()] * 2
     lines = b"\xef\xbb\xbf" + b"\n".join(FAULTS)
     listed = b"[" + b",".join([*FAULTS, b"{broken}"]) + b"]"
@@ -30,7 +30,7 @@ def test_faulty_json_is_read_in_lines_and_in_a_list(service):
     assert "{broken}" == row["fields"]["frame"]
 
 
-def test_a_list_that_is_cut_off_over_tcp_costs_only_itself(service):
+def test_a_truncated_list_over_tcp_loses_only_itself(service):
     lines = [b'{"message":"line %d"}' % number for number in range(100)]
     lines[3:3] = [b'[{"message":"in a list"},', b'{"message":"in a list"}']
     send(service.tcp, b'{"message":"first"}\n' + b"\n".join(lines) + b"\n")
@@ -39,7 +39,7 @@ def test_a_list_that_is_cut_off_over_tcp_costs_only_itself(service):
     assert 1 == service.count("logger=logspool.undecoded")
 
 
-def test_levels_of_pino_are_found_and_a_listener_may_have_another_scale(start_service):
+def test_pino_levels_are_recognised_and_a_listener_can_have_another_scale(start_service):
     service = start_service(config='listen = ["tcp://127.0.0.1:0?levels=pino"]\nhttp = "127.0.0.1:0"\n')
     pino = b'{"level":%d,"time":1790000000000,"pid":7,"hostname":"h","msg":"%d"}'
     body = b"\n".join(pino % (level, level) for level in range(10, 70, 10))

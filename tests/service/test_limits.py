@@ -57,7 +57,7 @@ def closed(connection: socket.socket) -> bool:
     ],
     ids=["2-gb", "8-mb", "tls", "letters", "octets", "depth", "array", "packed", "header"],
 )
-def test_garbage_ends_its_connection_alone(service, garbage):
+def test_garbage_ends_only_its_own_connection(service, garbage):
     before = rss_mb(service)
     with socket.create_connection(service.tcp) as connection:
         try:
@@ -94,7 +94,7 @@ def test_bombs_are_refused(service):
     assert rss_mb(service) - before < 64
 
 
-def test_pickles_that_refer_to_a_long_text_many_times_cost_little(service):
+def test_pickles_that_refer_to_a_long_text_many_times_take_little_memory(service):
     def memo(code: bytes, text: bytes) -> bytes:
         return code + struct.pack("<I", len(text)) + text + b"q\0"
 
@@ -115,7 +115,7 @@ def test_pickles_that_refer_to_a_long_text_many_times_cost_little(service):
     assert rss_mb(service) - before < 64
 
 
-def test_many_records_of_next_to_no_bytes_are_refused(service):
+def test_many_nearly_empty_records_are_refused(service):
     """Each is a row of a hundred bytes and more in memory."""
     inflated = {"Content-Encoding": "gzip"}
     before = peak_mb(service)
@@ -157,7 +157,7 @@ def test_connections_that_send_nothing_or_stop_in_a_frame_are_closed_in_time(sta
         service.wait_for(1, "back")
 
 
-def test_lines_of_syslog_that_never_pause_and_begin_no_message_end_in_time(start_service):
+def test_endless_syslog_lines_that_begin_no_message_are_cut_in_time(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
     service = start_service(config=config)
     with socket.create_connection(service.tcp) as connection:
@@ -179,7 +179,7 @@ def test_lines_of_syslog_that_never_pause_and_begin_no_message_end_in_time(start
     assert row["message"].startswith("x\ny\ny\n")
 
 
-def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
+def test_tcp_keepalive_is_enabled_for_silent_peers(service):
     with socket.create_connection(service.tcp) as idle:
         idle.sendall(b'{"message": "then silent"}\n')
         service.wait_for(1)
@@ -191,7 +191,7 @@ def test_the_kernel_asks_silent_peers_whether_they_are_there(service):
     assert "02" == kind and 0 < int(hundredths, 16) <= 60 * os.sysconf("SC_CLK_TCK")
 
 
-def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
+def test_a_peer_that_reads_no_answers_is_closed_in_time(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
     service = start_service(config=config)
     # More than the buffers of both ends take: each answer has the id in it.
@@ -212,7 +212,7 @@ def test_a_peer_that_takes_no_answers_is_closed_in_time(start_service):
     # Senders of OTLP send again after a 503, and not after a 408.
     [("/ingest", "json", 408), ("/v1/logs", "json", 503), ("/log", "x-www-form-urlencoded", 408)],
 )
-def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind, status):
+def test_a_body_that_does_not_arrive_in_time_is_reported(start_service, path, kind, status):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 1\n'
     service = start_service(config=config)
     with socket.create_connection(service.tcp, timeout=DEADLINE) as slow:
@@ -222,7 +222,7 @@ def test_a_body_that_does_not_come_in_time_is_told(start_service, path, kind, st
         assert closed(slow)
 
 
-def test_a_request_waits_for_room_for_some_seconds_only(start_service):
+def test_a_request_waits_for_room_for_a_few_seconds_only(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # A database that takes connections and never answers.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
@@ -243,7 +243,7 @@ def test_a_request_waits_for_room_for_some_seconds_only(start_service):
             service.stop()
 
 
-def test_requests_that_wait_for_room_have_a_bound_together(start_service):
+def test_all_requests_that_wait_for_room_share_a_limit(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent, contextlib.ExitStack() as ends:
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         service = start_service(config=f'store = ["{store}"]\n{LISTEN}[limits]\nshutdown_seconds = 0\n')
@@ -290,7 +290,7 @@ def test_connections_beyond_the_limit_are_closed_and_counted(start_service):
 
 
 @pytest.mark.skipif(os.environ.get("LOGSPOOL_FAULTS") != "full", reason="5,000 connections: make faults")
-def test_thousands_of_idle_connections_cost_little(start_service):
+def test_thousands_of_idle_connections_take_little_memory(start_service):
     service = start_service(config=LISTEN + "[limits]\nconnections_per_peer = 4096\n")
     connections = [socket.create_connection(service.tcp) for _ in range(4_000)]
     for connection in connections:
@@ -301,7 +301,7 @@ def test_thousands_of_idle_connections_cost_little(start_service):
         connection.close()
 
 
-def test_a_message_of_gelf_whose_parts_are_missing_is_counted(service):
+def test_a_gelf_message_with_missing_chunks_is_counted(service):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         datagrams.sendto(b"\x1e\x0f" + b"12345678" + bytes([0, 2]) + b'{"short_', service.udp)
     service.wait_metric('logspool_service_records_dropped_total{reason="gelf_parts_missing"} 1')
@@ -309,7 +309,7 @@ def test_a_message_of_gelf_whose_parts_are_missing_is_counted(service):
     assert 1 == json.loads(service.get("/api/stats")[1])["records_dropped"]
 
 
-def test_every_field_comes_back_as_it_was_and_is_shown_escaped(service):
+def test_every_field_is_returned_unchanged_and_shown_escaped(service):
     nasty = "'; DROP TABLE records; --\0\x1b[2J\r\n\u202e\u2028\U0001f600\x07"
     record = dict.fromkeys(("message", "logger", "file", "function", "host", "task", "trace_id", "exception"), nasty)
     assert 200 == service.post("/ingest", json.dumps({**record, nasty: nasty}).encode(), "application/json")[0]

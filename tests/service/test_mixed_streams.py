@@ -60,14 +60,14 @@ def test_a_connection_may_change_its_protocol_between_records(service):
     assert ["counted", "gelf", "one", "syslog", "two"] == messages(service.wait_for(5))
 
 
-def test_datagrams_may_end_with_nul_and_a_heartbeat_is_no_record(service):
+def test_datagrams_can_end_with_nul_and_a_heartbeat_is_not_a_record(service):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         for datagram in (b"\0", json.dumps(GELF).encode() + b"\0", b"<14>syslog\0", b"\0"):
             datagrams.sendto(datagram, service.udp)
     assert ["gelf", "syslog"] == messages(service.wait_for(2))
 
 
-def test_nil_and_the_groups_of_fluent_bit_are_understood(service):
+def test_nil_values_and_the_groups_of_fluent_bit_are_understood(service):
     def text(value):
         return bytes([0xA0 + len(value)]) + value
 
@@ -116,7 +116,7 @@ def test_unreadable_frames_are_counted_by_protocol_and_reason(service):
     assert 3 == len(reasons) and "the line is an empty JSON object" in reasons
 
 
-def test_a_key_with_the_name_of_a_part_of_the_record_can_be_asked_for(service):
+def test_a_key_named_like_a_part_of_the_record_can_be_queried(service):
     send(service.tcp, b'{"message":"own","pid":7,"process":"worker","level":"odd"}\n{"message":"other","pid":8}\n')
     service.wait_for(2)
 

@@ -75,7 +75,7 @@ def test_each_record_of_a_program_that_ends_by_itself_is_stored_once(start_servi
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT])
-def test_a_kill_costs_the_mode_memory_its_newest_records_and_the_others_nothing(
+def test_a_kill_loses_the_newest_records_in_memory_mode_and_nothing_in_other_modes(
     start_service, address, queue_dir, number
 ):
     service = start_service("--listen", address)
@@ -97,7 +97,7 @@ def test_a_kill_costs_the_mode_memory_its_newest_records_and_the_others_nothing(
     assert [] == queue_folder.left_in(queue_dir)
 
 
-def test_what_killed_programs_left_is_delivered_by_the_service_without_a_start_of_theirs(
+def test_the_service_delivers_records_of_killed_programs_without_another_start(
     start_service, address, queue_dir, tmp_path
 ):
     service = start_service("--listen", address, "--adopt", str(queue_dir))
@@ -118,7 +118,7 @@ def test_what_killed_programs_left_is_delivered_by_the_service_without_a_start_o
 
 
 @pytest.mark.parametrize("trouble", ["away", "silent"])
-def test_no_call_waits_for_a_service_that_is_away_and_each_record_arrives(
+def test_no_call_waits_for_an_unreachable_service_and_each_record_arrives(
     start_service, address, queue_dir, tmp_path, trouble
 ):
     if trouble == "silent":
@@ -139,7 +139,7 @@ def test_no_call_waits_for_a_service_that_is_away_and_each_record_arrives(
 
 
 @pytest.mark.timeout(900)
-def test_each_record_is_stored_once_though_the_service_is_killed(start_service, address, queue_dir, tmp_path):
+def test_each_record_is_stored_once_although_the_service_is_killed(start_service, address, queue_dir, tmp_path):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
     service = start_service("--listen", address)
@@ -166,7 +166,7 @@ time.sleep(60)
 """
 
 
-def test_a_sender_whose_memory_is_gone_with_it_loses_what_its_mode_says(start_service, address, tmp_path):
+def test_a_sender_killed_with_its_memory_loses_only_what_its_mode_allows(start_service, address, tmp_path):
     # A container that is removed, or a machine that restarts: the queue is gone, and the disk is there.
     bounded = {"process": 200, "interval": 200}
     spools = tmp_path / "spools"

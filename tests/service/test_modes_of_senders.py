@@ -45,7 +45,7 @@ def check(started: "list[clients.Client]", service, order=list, messages=None) -
     assert expected == {name: order(numbers) for name, numbers in stored.items()}
 
 
-def test_each_record_is_stored_once_though_the_disk_of_the_service_is_full_for_a_while(
+def test_each_record_is_stored_once_although_the_service_has_a_full_disk_for_a_while(
     start_service, address, queue_dir, tmp_path
 ):
     with mounts.small(tmp_path / "disk", "64m") as disk:
@@ -63,7 +63,7 @@ def test_each_record_is_stored_once_though_the_disk_of_the_service_is_full_for_a
         assert 0 == service.stop(), service.said
 
 
-def test_each_record_is_stored_once_though_the_clock_of_the_service_is_set(
+def test_each_record_is_stored_once_although_the_clock_of_the_service_is_set(
     start_service, address, queue_dir, tmp_path, monkeypatch
 ):
     step = tmp_path / "step"
@@ -83,7 +83,7 @@ def test_each_record_is_stored_once_though_the_clock_of_the_service_is_set(
 
 
 @pytest.mark.timeout(600)
-def test_each_record_is_stored_once_though_postgresql_is_killed(start_service, address, queue_dir, tmp_path):
+def test_each_record_is_stored_once_although_postgresql_is_killed(start_service, address, queue_dir, tmp_path):
     programs = postgres.programs()
     if programs is None:
         pytest.skip("LOGSPOOL_WITHOUT_POSTGRES is set")
@@ -103,7 +103,7 @@ def test_each_record_is_stored_once_though_postgresql_is_killed(start_service, a
         server.close()
 
 
-def test_a_full_queue_folder_costs_no_record_for_a_service(service, tmp_path):
+def test_a_full_queue_folder_loses_no_record_for_a_service(service, tmp_path):
     address = f"tcp://{service.tcp[0]}:{service.tcp[1]}"
     with mounts.small(tmp_path / "shm", "4m") as shm:
         queue_dir = shm / "queue"

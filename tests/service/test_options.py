@@ -21,7 +21,7 @@ DEADLINE = 30
 BASE = 'listen = ["tcp://127.0.0.1:0", "udp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
 
 
-def test_idle_seconds_end_a_connection_that_has_sent_and_is_silent(start_service):
+def test_idle_seconds_close_a_connection_that_has_gone_silent(start_service):
     service = start_service(config=BASE + "[limits]\nidle_seconds = 1\n")
     with socket.create_connection(service.tcp) as idle, socket.create_connection(service.tcp) as chunks:
         idle.sendall(b'{"message": "then silent"}\n')
@@ -57,7 +57,7 @@ def test_query_seconds_bound_a_query(start_service):
     assert status >= 400 and "long" in said, (status, said)
 
 
-def test_waiting_bytes_stop_streams_and_drop_datagrams(start_service):
+def test_beyond_waiting_bytes_streams_pause_and_datagrams_are_dropped(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         service = start_service(
@@ -79,14 +79,14 @@ def test_waiting_bytes_stop_streams_and_drop_datagrams(start_service):
         service.process.wait(DEADLINE)
 
 
-def test_hosts_are_names_that_requests_may_call_it_by(start_service):
+def test_requests_may_use_the_configured_hosts_as_names(start_service):
     service = start_service(config=BASE + '[access]\nhosts = ["logs.example"]\n')
 
     assert 200 == service.get("/api/stats", Host="logs.example:9080")[0]
     assert 403 == service.get("/api/stats", Host="other.example")[0]
 
 
-def test_a_file_gets_a_line_for_each_record_as_well(start_service, tmp_path):
+def test_a_file_store_also_gets_a_line_for_each_record(start_service, tmp_path):
     path = tmp_path / "all.log"
     service = start_service(config=BASE.replace("listen", f'file = "{path}"\nlisten', 1))
     send(service.tcp, b'{"message": "one"}\n{"message": "two"}\n')
@@ -97,7 +97,7 @@ def test_a_file_gets_a_line_for_each_record_as_well(start_service, tmp_path):
     assert 2 == len(lines) and "one" in lines[0] and "two" in lines[1]
 
 
-def test_http_can_be_off(start_service):
+def test_http_can_be_switched_off(start_service):
     service = start_service(config=BASE.replace('"127.0.0.1:0"\n', '"off"\n'))
 
     assert not any("protocol=http" in line for line in service.said)
@@ -106,7 +106,7 @@ def test_http_can_be_off(start_service):
     assert ["stored all the same"] == service.stored_messages()
 
 
-def test_insecure_lets_others_reach_it(start_service):
+def test_insecure_allows_access_from_other_machines(start_service):
     config = 'listen = ["tcp://0.0.0.0:0"]\nhttp = "127.0.0.1:0"\ninsecure = true\n'
     service = start_service(config=config)
     send(("127.0.0.1", service.tcp[1]), b'{"message": "from anywhere"}\n')
@@ -130,7 +130,7 @@ def raw(value) -> bytes:
 
 
 @pytest.mark.parametrize("key", ["the key", "another"])
-def test_the_shared_key_lets_those_send_who_know_it(start_service, tmp_path, key):
+def test_only_senders_with_the_shared_key_can_send(start_service, tmp_path, key):
     (tmp_path / "key").write_text("the key\n")
     service = start_service(
         config=BASE.replace("tcp://127.0.0.1:0", "tcp://127.0.0.1:0?protocol=forward", 1)

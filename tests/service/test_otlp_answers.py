@@ -88,14 +88,14 @@ def status_of(headers, body: bytes) -> "tuple[int, str]":
     return told["code"], told["message"]
 
 
-def test_records_that_are_safe_are_answered_by_an_empty_response_in_their_encoding(service):
+def test_stored_records_are_answered_with_an_empty_response_in_their_encoding(service):
     for kind, body, expected in ((PROTOBUF, request(said("a")), b""), (JSON, request_json({}), b"{}")):
         status, headers, answer = export(service, body, kind + "; charset=utf-8")
         assert (200, kind, expected) == (status, headers["Content-Type"], answer)
     assert 2 == service.count()
 
 
-def test_records_that_cannot_be_read_are_counted_and_the_others_are_stored(service):
+def test_unreadable_records_are_counted_and_the_others_are_stored(service):
     status, headers, body = export(service, request(said("a"), b"\x2a\x05", said("b"), b"\x2a\x05"), PROTOBUF)
 
     assert (200, PROTOBUF) == (status, headers["Content-Type"])
@@ -113,14 +113,14 @@ def test_records_that_cannot_be_read_are_counted_and_the_others_are_stored(servi
     assert 3 == service.count("logger=logspool.undecoded")
 
 
-def test_many_records_that_cannot_be_read_do_not_become_as_many_records(service):
+def test_many_unreadable_records_become_few_error_records(service):
     body = request(said("a"), *[b"\x2a\x05"] * 100_000)
     assert 200 == export(service, body, PROTOBUF)[0]
 
     assert 10 == service.count("logger=logspool.undecoded")
 
 
-def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(service):
+def test_json_with_common_errors_is_read_and_a_bad_record_loses_only_itself(service):
     number = {"key": "a", "value": {"doubleValue": 7}}
     faulty = request_json({"body": {"stringValue": "number"}, "attributes": [number]})
     records = [
@@ -144,7 +144,7 @@ def test_json_with_the_usual_faults_is_read_and_a_bad_record_costs_only_itself(s
 
 
 @pytest.mark.parametrize("kind", [PROTOBUF, JSON])
-def test_a_short_body_whose_records_would_take_too_much_memory_is_refused_whole(service, kind):
+def test_a_short_body_whose_records_need_too_much_memory_is_refused_whole(service, kind):
     # Each record has the fields of the resource: together more than 64 MiB.
     large, count = "x" * 9_000, 8_000
     if kind == PROTOBUF:
@@ -194,7 +194,7 @@ def test_errors_are_a_status_in_the_encoding_of_the_request(start_service, kind)
 
 
 @pytest.mark.parametrize("kind", [PROTOBUF, JSON])
-def test_a_store_that_does_not_work_is_told_with_the_time_to_come_back(start_service, kind):
+def test_a_failing_store_is_reported_with_the_time_to_retry(start_service, kind):
     store = f"postgres://nobody@127.0.0.1:{ports.free_port()}/none"
     service = start_service(config=BASE + f'store = ["{store}"]\n[limits]\nshutdown_seconds = 0\n')
     with socket.create_connection(service.tcp) as connection:
@@ -211,7 +211,7 @@ def test_a_store_that_does_not_work_is_told_with_the_time_to_come_back(start_ser
     assert 1 == accepted(service)
 
 
-def test_stores_that_are_behind_are_told_with_the_time_to_come_back(start_service):
+def test_slow_stores_are_reported_with_the_time_to_retry(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
         service = start_service(

@@ -41,7 +41,7 @@ def send(service, *records: dict) -> None:
     assert 200 == service.post("/ingest", body, "application/x-ndjson")[0]
 
 
-def test_the_page_and_its_parts_are_given_with_a_policy(service):
+def test_the_page_and_its_parts_are_served_with_a_security_policy(service):
     found = fetch(service, "GET", "/")
     assert (200, "text/html; charset=utf-8") == (found.status, found.getheader("content-type"))
     parts = re.findall(r'(?:src|href)="(/page/[^"]+)"', found.text)
@@ -57,7 +57,7 @@ def test_the_page_and_its_parts_are_given_with_a_policy(service):
     assert (200, "", str(len(found.text.encode()))) == (head.status, head.text, head.getheader("content-length"))
 
 
-def test_the_page_has_no_token_but_all_it_asks_for_does(start_service):
+def test_the_page_needs_no_token_but_all_its_requests_do(start_service):
     service = start_service(config=BASE + f'[access]\ntoken_sha256 = ["{DIGEST}"]\n')
 
     assert 200 == fetch(service, "GET", "/").status
@@ -75,7 +75,7 @@ def test_a_handler_may_still_send_to_the_path_of_the_page(service):
     assert {"posted", "got"} == {row["message"] for row in service.wait_for(2)}
 
 
-def test_a_level_narrows_and_a_histogram_tells_levels_apart(service):
+def test_a_level_filters_records_and_the_histogram_separates_levels(service):
     moment = "2026-11-22T10:00:00Z"
     send(service, *({"message": "x", "level": level, "time": moment} for level in (0, 10, 25, 30, 39, 40, 60)))
 
@@ -94,7 +94,7 @@ def test_a_level_narrows_and_a_histogram_tells_levels_apart(service):
         assert 400 == service.get(f"/api/{wrong}")[0], wrong
 
 
-def test_an_empty_service_tells_how_to_send_and_shows_what_comes(service, page):
+def test_an_empty_service_explains_how_to_send_and_shows_arriving_records(service, page):
     page.go(service.url)
     page.wait("document.querySelector('#empty')?.checkVisibility()")
     assert f"{service.url}/ingest" in page.texts("#curl")[0]
@@ -104,7 +104,7 @@ def test_an_empty_service_tells_how_to_send_and_shows_what_comes(service, page):
     assert not page.evaluate("document.querySelector('#empty').checkVisibility()")
 
 
-def test_records_are_shown_escaped_and_open_to_all_their_parts(service, page):
+def test_records_are_shown_escaped_and_expand_to_all_their_parts(service, page):
     evil = "<script>document.title='run'</script><img src=x onerror=alert(1)>\x1b[31m \u202egpj.exe"
     send(
         service,
@@ -162,7 +162,7 @@ def test_a_wrong_query_shows_where_it_is_wrong(service, page):
     assert ["INFO\t1", "ERROR\t1"] == page.texts("#values tr")
 
 
-def test_older_records_come_page_by_page_each_once(service, page):
+def test_older_records_load_page_by_page_each_once(service, page):
     # Many of one moment, as senders with whole seconds have them: the pages end in the midst of them.
     begin = int(time.time()) - 100
     send(service, *({"message": f"m{number}", "time": begin + number // 70} for number in range(250)))
@@ -176,7 +176,7 @@ def test_older_records_come_page_by_page_each_once(service, page):
     page.wait("document.querySelector('#total').innerText === '250 records'")
 
 
-def test_live_records_come_by_themselves_and_wait_while_paused(service, page):
+def test_live_records_appear_by_themselves_and_wait_while_paused(service, page):
     send(service, {"message": "before"})
     page.go(service.url)
     page.wait("document.querySelectorAll('.record').length === 1")
@@ -248,7 +248,7 @@ def test_records_that_the_first_search_lists_too_are_not_counted_as_new(service,
     assert ["three", "two", "one", "before"] == page.texts(".message")
 
 
-def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(service, page):
+def test_a_reconnection_while_paused_neither_moves_the_table_nor_counts_twice(service, page):
     send(service, {"message": "before"})
     go_live_with_gates(service, page)
     # A search that is still running when the page is paused would list later records.
@@ -271,7 +271,7 @@ def test_a_new_connection_while_paused_neither_moves_the_table_nor_counts_twice(
     assert ["two", "while away", "one", "before"] == page.texts(".message")
 
 
-def test_a_busy_service_is_asked_again_until_it_has_room(start_service, page):
+def test_a_query_of_a_busy_service_is_retried_until_there_is_room(start_service, page):
     service = start_service(config=BASE + "[limits]\nqueries = 1\n")
     # More than a connection takes while it is not read.
     send(service, *({"message": "x" * 60_000} for _ in range(200)))
@@ -301,7 +301,7 @@ def test_a_token_is_asked_for_once_and_kept_for_the_tab(start_service, page):
     assert "secret" == page.evaluate("sessionStorage.getItem('logspool-token')")
 
 
-def test_it_fits_a_narrow_screen(service, page):
+def test_the_page_fits_a_narrow_screen(service, page):
     send(service, {"message": "a" * 500, "logger": "b" * 100, "level": "critical", "trace_id": "c" * 64})
     page.look(360, 740)
     page.go(service.url)

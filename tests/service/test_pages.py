@@ -60,9 +60,9 @@ def _run_python(program, service, queue_dir, folder):
     return done.stdout
 
 
-def test_the_commands_of_the_how_to_print_what_the_page_shows(service, queue_dir, tmp_path):
+def test_the_commands_of_the_how_to_print_the_output_on_the_page(service, queue_dir, tmp_path):
     page = HOW_TO / "collect-records.md"
-    start, program, find = _blocks(page, "test_the_commands_of_the_how_to_print_what_the_page_shows")
+    start, program, find = _blocks(page, "test_the_commands_of_the_how_to_print_the_output_on_the_page")
     ((_, shown),) = pages.commands(start)
     store = f"sqlite:{service.folder / 'data'}"
     said = "\n".join(service.said).replace(store, "sqlite:logspool-data") + "\n"
@@ -75,8 +75,8 @@ def test_the_commands_of_the_how_to_print_what_the_page_shows(service, queue_dir
     _check_commands(find, service, tmp_path)
 
 
-def test_the_questions_about_senders_print_what_the_page_shows(service, tmp_path):
-    (block,) = _blocks(HOW_TO / "collect-records.md", "test_the_questions_about_senders_print_what_the_page_shows")
+def test_the_queries_about_senders_print_the_output_on_the_page(service, tmp_path):
+    (block,) = _blocks(HOW_TO / "collect-records.md", "test_the_queries_about_senders_print_the_output_on_the_page")
     two_hours_ago = time.time() - 7200
     lines = [
         {"message": "disk full", "level": "warning", "host": "web-1", "time": two_hours_ago},
@@ -106,19 +106,19 @@ def test_the_commands_of_the_readme_find_the_record(service, run_python, tmp_pat
     _check_commands(block, service, tmp_path)
 
 
-def test_the_handler_of_the_page_says_that_its_record_is_stored(service, queue_dir, tmp_path):
+def test_the_handler_on_the_page_reports_its_record_as_stored(service, queue_dir, tmp_path):
     page = HOW_TO / "send-to-a-service.md"
-    (block,) = _blocks(page, "test_the_handler_of_the_page_says_that_its_record_is_stored")
+    (block,) = _blocks(page, "test_the_handler_on_the_page_reports_its_record_as_stored")
 
     block.check(_run_python(block.text, service, queue_dir, tmp_path))
     (row,) = service.wait_for(1)
     assert ("order 7 took 0.250 ms", {"customer": {"name": "Ada"}}) == (row["message"], row["fields"])
 
 
-def test_the_commands_for_curl_print_what_the_page_shows(service, tmp_path):
+def test_the_commands_for_curl_print_the_output_on_the_page(service, tmp_path):
     tool(service_tools.curl)
     (tmp_path / "records.ndjson").write_text('{"message": "order 6 paid"}\n')
-    (block,) = _blocks(HOW_TO / "senders.md", "test_the_commands_for_curl_print_what_the_page_shows")
+    (block,) = _blocks(HOW_TO / "senders.md", "test_the_commands_for_curl_print_the_output_on_the_page")
 
     # curl reports its progress on standard error unless that is a terminal.
     block.text = block.text.replace("$ curl ", "$ curl --silent ")

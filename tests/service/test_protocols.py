@@ -17,7 +17,7 @@ def messages(rows):
     return sorted(row["message"] for row in rows)
 
 
-def test_json_lines_come_whole_and_in_pieces(service):
+def test_json_lines_are_read_whole_and_in_pieces(service):
     send(service.tcp, b'{"message": "o', b'ne", "level": "info"}\n{"msg": "two",\n "n": [1,\n2]}\0{"message": "three"}')
 
     rows = service.wait_for(3)
@@ -26,7 +26,7 @@ def test_json_lines_come_whole_and_in_pieces(service):
     assert [{"n": [1, 2]}] == [row["fields"] for row in rows if row["message"] == "two"]
 
 
-def test_syslog_comes_by_lines_by_nul_and_by_counted_octets(service):
+def test_syslog_can_be_framed_by_lines_by_nul_and_by_counted_octets(service):
     line = "<165>1 2026-11-22T10:00:00.5Z web app 7 ID - {}"
     send(service.tcp, line.format("a").encode() + b"\n" + line.format("b\n  more").encode() + b"\n")
     send(service.tcp, b"<14>c\0<14>d\ne\0")
@@ -39,7 +39,7 @@ def test_syslog_comes_by_lines_by_nul_and_by_counted_octets(service):
     assert {("web", 7)} == {(row["host"], row["process"]) for row in rows if row["message"] in "abf"}
 
 
-def test_a_line_of_syslog_is_found_though_its_connection_stays_open(service):
+def test_a_syslog_line_is_found_although_its_connection_stays_open(service):
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(b"<14>waiting\n")
         assert ["waiting"] == messages(service.wait_for(1))
@@ -47,7 +47,7 @@ def test_a_line_of_syslog_is_found_though_its_connection_stays_open(service):
         service.wait_for(2)
 
 
-def test_gelf_comes_by_tcp_and_in_chunks_by_udp(service):
+def test_gelf_is_read_over_tcp_and_in_chunks_over_udp(service):
     gelf = {"version": "1.1", "host": "web", "short_message": "by tcp", "level": 3, "_user": 5}
     send(service.tcp, json.dumps(gelf).encode() + b"\0")
     packed = gzip.compress(json.dumps({**gelf, "short_message": "in chunks"}).encode())
@@ -84,7 +84,7 @@ def packed(*values) -> bytes:
     return out
 
 
-def test_chunks_of_forward_are_acknowledged_when_they_are_stored(service):
+def test_forward_chunks_are_acknowledged_when_they_are_stored(service):
     entries = packed([1763800000, {"message": "m1", "level": 30}], [1763800000, {"log": "m2"}])
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(packed(["app", entries, {"chunk": "abc", "compressed": "text"}]))
@@ -124,7 +124,7 @@ def test_numbered_chunks_are_stored_once(service):
     assert 5 == stats["stores"][0]["records_repeated"]
 
 
-def test_a_numbered_chunk_that_cannot_be_read_is_told_of_once_and_the_stream_goes_on(service):
+def test_an_unreadable_numbered_chunk_is_reported_once_and_the_stream_continues(service):
     broken = packed(["logspool", b"no gzip", {"chunk": "stream/1/1-9", "compressed": "gzip"}])
     with socket.create_connection(service.tcp) as connection:
         for _ in range(2):
@@ -138,7 +138,7 @@ def test_a_numbered_chunk_that_cannot_be_read_is_told_of_once_and_the_stream_goe
     assert 3 == len(rows)
 
 
-def test_records_come_by_http_and_are_there_when_it_answers(service):
+def test_records_sent_over_http_are_stored_when_the_answer_arrives(service):
     assert (200, '{"records":2}') == service.post(
         "/ingest", b'{"message":"a"}\n{"message":"b"}', "application/x-ndjson"
     )
@@ -169,14 +169,14 @@ def test_records_come_by_http_and_are_there_when_it_answers(service):
     assert ("otlp", "lib", 40) == (row["message"], row["logger"], row["level"])
 
 
-def test_http_is_spoken_on_the_port_for_all_protocols_too(service):
+def test_the_port_for_all_protocols_also_accepts_http(service):
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answer = b"".join(iter(lambda: connection.recv(1000), b""))
     assert answer.startswith(b"HTTP/1.1 200 OK") and answer.endswith(b"ok\n")
 
 
-def test_a_fixed_protocol_takes_no_other(start_service):
+def test_a_port_with_a_fixed_protocol_accepts_no_other(start_service):
     service = start_service("--listen", "tcp://127.0.0.1:0?protocol=json")
     address = service.address("tcp", "json")
     send(address, b"<14>no\n")

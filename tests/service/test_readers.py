@@ -92,7 +92,7 @@ def threads(service, name: str) -> int:
     return found
 
 
-def test_a_scan_ends_when_its_client_goes_also_while_it_waits(start_service):
+def test_a_scan_ends_when_its_client_disconnects_even_while_it_waits(start_service):
     service = start_service(config=LISTEN + "[limits]\nquery_threads = 1\nquery_seconds = 600\n")
     fill(service)
     scan = asking(service, "/api/query", q=SLOW)
@@ -107,7 +107,7 @@ def test_a_scan_ends_when_its_client_goes_also_while_it_waits(start_service):
     assert 1 == len(service.query("", "--limit", "1"))
 
 
-def test_a_scan_in_postgresql_ends_when_its_client_goes(start_service, database):
+def test_a_scan_in_postgresql_ends_when_its_client_disconnects(start_service, database):
     config = f'store = ["{database.url("postgres")}"]\n{LISTEN}[limits]\nquery_seconds = 600\n'
     service = start_service(config=config)
     fill(service, records=1, size=10)
@@ -127,7 +127,7 @@ def test_a_scan_in_postgresql_ends_when_its_client_goes(start_service, database)
             time.sleep(0.02)
 
 
-def test_one_address_gets_a_share_and_others_are_answered_meanwhile(start_service):
+def test_one_address_gets_only_its_share_while_others_are_answered(start_service):
     service = start_service(config=LISTEN + "[limits]\nquery_threads = 2\nqueries = 4\nquery_seconds = 600\n")
     fill(service)
     with contextlib.ExitStack() as ends:
@@ -157,7 +157,7 @@ def test_one_address_gets_a_share_and_others_are_answered_meanwhile(start_servic
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_unread_answers_hold_no_thread_and_go_on_where_they_stopped(start_service, request, kind):
+def test_unread_answers_hold_no_thread_and_resume_where_they_stopped(start_service, request, kind):
     store, query_threads = "", 2
     if kind == "postgres":
         store, query_threads = f'store = ["{request.getfixturevalue("database").url("postgres")}"]\n', 4
@@ -180,7 +180,7 @@ def test_unread_answers_hold_no_thread_and_go_on_where_they_stopped(start_servic
     wait_queries(service, running=0, waiting=0, unread=0)
 
 
-def test_an_answer_that_is_not_read_in_time_ends_and_its_place_is_free(start_service):
+def test_an_answer_not_read_in_time_is_ended_and_its_place_is_freed(start_service):
     service = start_service(config=LISTEN + "[limits]\nquery_seconds = 1\n")
     fill(service)
     with asking(service, "/api/query", limit=1000) as unread:

@@ -46,7 +46,7 @@ def test_a_message_is_answered_when_it_is_stored(service):
         (b"2 sys\0", b""),
     ],
 )
-def test_what_the_service_refuses_ends_the_session(service, sent, answered):
+def test_a_refused_message_ends_the_session(service, sent, answered):
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(frame(1, "open", OPEN))
         connection.recv(4096)
@@ -54,7 +54,7 @@ def test_what_the_service_refuses_ends_the_session(service, sent, answered):
         assert answered + b"0 serverclose 0\n" == answers(connection)
 
 
-def test_a_session_begins_with_open(start_service):
+def test_a_session_must_begin_with_open(start_service):
     service = start_service("--listen", "tcp://127.0.0.1:0?protocol=relp")
     with socket.create_connection(service.address("tcp", "relp")) as connection:
         connection.sendall(frame(1, "syslog", b"<14>too early"))

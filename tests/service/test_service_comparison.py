@@ -12,10 +12,10 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 def judged():
     """Return what judges a run and what shows it, without anything that measures."""
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
-    import report  # noqa: F401  (it adds the folder of scripts)
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
+    import service
     from results import Results
-    from services import native, once, show, stdlib, syslog, targets
+    from services import native
     from services.ground import POSTGRES
 
     def results(**lost):
@@ -28,15 +28,7 @@ def judged():
             found.add(native.RAW[POSTGRES], "native", number, {"rate": rate * 3, **counts})
         return found
 
-    yield {
-        "results": results,
-        "targets": targets,
-        "native": native,
-        "show": show,
-        "once": once,
-        "stdlib": stdlib,
-        "syslog": syslog,
-    }
+    yield {"results": results, "native": native, "bench": service.ServiceBench()}
     sys.path[:] = before
 
 
@@ -46,37 +38,37 @@ def verdict(verdicts, words):
     return found
 
 
-def test_a_ratio_is_taken_inside_each_round_and_its_median_judged(judged):
-    found = verdict(judged["targets"].judge(judged["results"]()), "native client into PostgreSQL")
+def test_ratios_are_computed_inside_each_round_and_their_median_is_judged(judged):
+    found = verdict(judged["bench"].judge(judged["results"]()), "native client into PostgreSQL")
 
     assert (pytest.approx(2 / 3), True) == (found.value, found.met)
 
 
-def test_a_round_that_only_one_side_has_gives_no_ratio(judged):
+def test_a_round_with_only_one_side_gives_no_ratio(judged):
     results = judged["results"]()
     for number, rate in ((2, 9000.0), (4, 300.0)):
         results.add(judged["native"].client(judged["native"].POSTGRES, 1), "native", number, {"rate": rate, "lost": 0})
     results.add(judged["native"].RAW[judged["native"].POSTGRES], "native", 4, {"rate": 300.0})
-    found = verdict(judged["targets"].judge(results), "native client into PostgreSQL")
+    found = verdict(judged["bench"].judge(results), "native client into PostgreSQL")
 
     assert pytest.approx(2 / 3) == found.value
 
 
 @pytest.mark.parametrize("wrong", [{"lost": 1}, {"doubled": 1}])
-def test_a_record_that_is_lost_or_doubled_misses_a_target(judged, wrong):
-    good = verdict(judged["targets"].judge_counts(judged["results"]()), "records counted")
-    bad = verdict(judged["targets"].judge_counts(judged["results"](**wrong)), "records counted")
+def test_a_lost_or_duplicated_record_misses_a_target(judged, wrong):
+    good = verdict(judged["bench"].judge_counts(judged["results"]()), "records counted")
+    bad = verdict(judged["bench"].judge_counts(judged["results"](**wrong)), "records counted")
 
     assert (True, False) == (good.met, bad.met)
     assert "native, PostgreSQL: native client, 1 process" in bad.value
 
 
-def test_a_datagram_may_be_lost_but_not_without_being_counted(judged):
+def test_a_lost_datagram_must_be_counted(judged):
     results = judged["results"]()
     results.add("20 processes: logspool serve", "datagram", 0, {"lost_percent": 5, "uncounted": 0, "doubled": 0})
-    counted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
+    counted = verdict(judged["bench"].judge_counts(results), "datagrams lost uncounted")
     results.add("20 processes: logspool serve", "datagram", 1, {"lost_percent": 5, "uncounted": 1, "doubled": 0})
-    uncounted = verdict(judged["targets"].judge_counts(results), "datagrams lost uncounted")
+    uncounted = verdict(judged["bench"].judge_counts(results), "datagrams lost uncounted")
 
     assert (True, False) == (counted.met, uncounted.met)
 
@@ -85,10 +77,10 @@ def test_a_part_that_failed_misses_its_targets_and_one_that_cannot_be_measured_s
     results = judged["results"]()
     results.failed["stdlib"] = "the service ended with 1"
     results.skipped["syslog"] = "there is no rsyslog"
-    verdicts = judged["targets"].judge(results)
+    verdicts = judged["bench"].judge(results)
 
     assert False is verdict(verdicts, "200 processes with SocketHandler").met
-    assert False is verdict(verdicts, "parts that failed").met
+    assert False is verdict(verdicts, "measurements that failed").met
     skipped = verdict(verdicts, "syslog to file against rsyslog, 1 connection")
     assert (None, "there is no rsyslog") == (skipped.met, skipped.value)
     assert None is verdict(verdicts, "time of exactly once against no acks, PostgreSQL, 4").met
@@ -97,10 +89,10 @@ def test_a_part_that_failed_misses_its_targets_and_one_that_cannot_be_measured_s
 def test_the_summary_names_rows_ratios_and_reasons(judged, tmp_path):
     results = judged["results"]()
     results.skipped["syslog"] = "there is no rsyslog"
-    judged["show"].keep(tmp_path, results)
+    judged["bench"].keep(tmp_path, results)
     text = (tmp_path / "summary.md").read_text()
 
     assert "| PostgreSQL: native client, 1 process | 900 |" in text
     assert "0.67" in text and "there is no rsyslog" in text
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
-    assert results == judged["show"].again(tmp_path)
+    assert {"raw": results} == judged["bench"].again(tmp_path)

@@ -50,7 +50,7 @@ def run(program: str, *arguments: str, **options) -> subprocess.Popen:
 
 
 @pytest.mark.parametrize("way", ["installed", "alone"])
-def test_records_come_with_all_their_parts_and_in_order(service, queue_dir, way):
+def test_records_arrive_with_all_their_parts_and_in_order(service, queue_dir, way):
     address = f"tcp://{service.tcp[0]}:{service.tcp[1]}"
     variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
     with run(PARTS, address, way, env=variables) as client:
@@ -67,7 +67,7 @@ def test_records_come_with_all_their_parts_and_in_order(service, queue_dir, way)
 
 
 @pytest.mark.timeout(900)
-def test_each_record_is_stored_once_though_the_service_is_killed_again_and_again(start_service, queue_dir, tmp_path):
+def test_each_record_is_stored_once_although_the_service_is_killed_repeatedly(start_service, queue_dir, tmp_path):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
     moments = random.Random(seed)
     listen = f"tcp://127.0.0.1:{ports.free_port()}"

@@ -20,7 +20,7 @@ def logger():
         handler.close()
 
 
-def test_a_record_of_socket_handler_comes_with_all_its_parts(service, logger):
+def test_a_record_of_socket_handler_arrives_with_all_its_parts(service, logger):
     logger.addHandler(logging.handlers.SocketHandler(*service.tcp))
     try:
         1 / 0  # noqa: B018
@@ -34,7 +34,7 @@ def test_a_record_of_socket_handler_comes_with_all_its_parts(service, logger):
     )
     assert row["exception"].startswith("Traceback") and row["exception"].endswith("ZeroDivisionError: division by zero")
     assert {"order": 7, "tags": ["a", None]} == row["fields"]
-    assert __file__ == row["file"] and "test_a_record_of_socket_handler_comes_with_all_its_parts" == row["function"]
+    assert __file__ == row["file"] and "test_a_record_of_socket_handler_arrives_with_all_its_parts" == row["function"]
     assert (threading.get_ident(), "MainThread", "127.0.0.1") == (row["thread"], row["thread_name"], row["host"])
 
 
@@ -48,7 +48,7 @@ def test_records_of_socket_handler_keep_their_order(service, logger):
     assert [f"number {number}" for number in reversed(range(2_000))] == [row["message"] for row in rows]
 
 
-def test_a_record_of_datagram_handler_comes(service, logger):
+def test_a_record_of_datagram_handler_arrives(service, logger):
     logger.addHandler(logging.handlers.DatagramHandler(*service.udp))
     logger.warning("by datagram", extra={"a": 1})
 
@@ -58,7 +58,7 @@ def test_a_record_of_datagram_handler_comes(service, logger):
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_a_record_of_http_handler_comes(service, run_python, method):
+def test_a_record_of_http_handler_arrives(service, run_python, method):
     program = (
         "import logging, logging.handlers, sys\n"
         "logger = logging.getLogger('shop.cart')\n"
@@ -75,7 +75,7 @@ def test_a_record_of_http_handler_comes(service, run_python, method):
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
-def test_records_of_syslog_handler_come(service, logger, kind):
+def test_records_of_syslog_handler_arrive(service, logger, kind):
     address = service.udp if kind == socket.SOCK_DGRAM else service.tcp
     logger.addHandler(logging.handlers.SysLogHandler(address, socktype=kind))
     logger.critical("first\nof two lines")
@@ -86,7 +86,7 @@ def test_records_of_syslog_handler_come(service, logger, kind):
     assert {("first\nof two lines", 50), ("second", 20)} == {(row["message"], row["level"]) for row in rows}
 
 
-def test_what_cannot_be_read_is_found_with_its_reason_and_the_connection_goes_on(service):
+def test_unreadable_input_is_stored_with_its_reason_and_the_connection_continues(service):
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(b"\0\0\0\x05hello")
         connection.sendall(b"\0\0\0\x02N.")
@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_found_with_its_reason_and_the_connection_goes_on
     assert {"hello", "N."} == {row["fields"]["frame"] for row in undecoded}
 
 
-def test_a_pickle_that_would_run_code_runs_none(service, tmp_path):
+def test_a_pickle_cannot_run_code(service, tmp_path):
     trap = tmp_path / "trap"
     pickle = b"cposix\nsystem\n(S'touch " + str(trap).encode() + b"'\ntR."
     with socket.create_connection(service.tcp) as connection:

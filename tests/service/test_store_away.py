@@ -108,7 +108,7 @@ CLIENTS, RATE = (50, 2_000) if FULL else (3, 1_500)
 
 
 @pytest.mark.timeout(3600)
-def test_kills_of_service_and_database_in_turn_lose_and_double_nothing(
+def test_kills_of_service_and_database_in_turn_lose_and_duplicate_nothing(
     start_service, database, queue_dir, tmp_path, record_property
 ):
     seed = int(os.environ.get("LOGSPOOL_SEED", random.SystemRandom().randrange(1 << 32)))
@@ -144,7 +144,7 @@ SPOOL_BYTES = (1 << 30) if FULL else (64 << 20)
 
 
 @pytest.mark.timeout(1800)
-def test_a_database_that_was_away_gets_everything_once_while_more_comes(
+def test_an_unreachable_database_gets_everything_once_while_more_records_arrive(
     start_service, database, queue_dir, tmp_path, record_property
 ):
     listen = f"tcp://127.0.0.1:{free_port()}"
@@ -194,7 +194,7 @@ def test_a_database_that_was_away_gets_everything_once_while_more_comes(
 
 @pytest.mark.parametrize("fault", ["away", "stuck"])
 @pytest.mark.parametrize("weather", ["idle", "busy"])
-def test_readyz_tells_within_seconds_whether_the_store_works(start_service, database, fault, weather):
+def test_readyz_reports_within_seconds_whether_the_store_works(start_service, database, fault, weather):
     service = start_service("--store", database.url())
     wait_ready(service, 200)
     # Ten seconds: a stuck transaction shows after five.
@@ -235,7 +235,7 @@ def change(database, statement: str) -> None:
         session.run(statement)
 
 
-def test_a_database_of_a_newer_version_is_named_at_the_start_and_used_once_it_is_mended(start_service, database):
+def test_a_database_of_a_newer_version_is_reported_at_the_start_and_used_once_it_is_fixed(start_service, database):
     url = database.url()
     service = start_service("--store", url)
     assert 200 == service.post("/ingest", b'{"message": "n 0"}', "application/json")[0]

@@ -45,7 +45,7 @@ def scribble(path: Path, at: int) -> None:
         file.write(b"\xff" * 512)
 
 
-def test_a_day_file_that_lost_its_content_is_named_and_records_are_stored_and_found(start_service):
+def test_an_emptied_day_file_is_reported_and_records_are_still_stored_and_found(start_service):
     service = start_service()
     post(service, "before")
     assert 0 == service.stop()
@@ -66,7 +66,7 @@ def test_a_day_file_that_lost_its_content_is_named_and_records_are_stored_and_fo
     assert ["after"] == [row["message"] for row in service.query()]
 
 
-def test_a_query_of_damaged_pages_names_the_file_and_the_reason(start_service):
+def test_a_query_over_damaged_pages_names_the_file_and_the_reason(start_service):
     service = start_service()
     # More than one piece of an answer, and each record on a page of its own.
     for number in range(10):
@@ -91,7 +91,7 @@ def test_a_query_of_damaged_pages_names_the_file_and_the_reason(start_service):
     assert "malformed" in ready(service, lambda status, said: status == 200 and said != "ok\n")
 
 
-def test_transactions_that_a_damaged_log_has_lost_are_told(start_service):
+def test_transactions_lost_by_a_damaged_log_are_reported(start_service):
     service = start_service()
     for number in range(20):
         post(service, f"record {number}")
@@ -122,7 +122,7 @@ def test_a_folder_that_others_can_open_is_closed_to_them(start_service, tmp_path
     assert {0o600} == {stat.S_IMODE(path.stat().st_mode) for path in [*folder.iterdir(), tmp_path / "text.log"]}
 
 
-def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_once_it_can(start_service, tmp_path):
+def test_a_store_that_cannot_be_opened_leaves_the_other_one_working_and_is_used_later(start_service, tmp_path):
     holder = start_service(folder=tmp_path / "holder")
     text = tmp_path / "text.log"
     service = start_service("--store", f"sqlite:{holder.folder / 'data'}", "--file", str(text))
@@ -159,7 +159,7 @@ def read_only_by_mount(folder: Path):
 
 @pytest.mark.parametrize("place", [read_only_by_rights, read_only_by_mount])
 @pytest.mark.parametrize("end", ["stopped", "killed", "killed, no -shm"])
-def test_a_store_is_asked_where_nothing_can_be_written(start_service, logspool_binary, place, end):
+def test_a_store_can_be_queried_on_a_read_only_disk(start_service, logspool_binary, place, end):
     if os.geteuid() != 0:
         pytest.skip("only root can run a query as somebody else, or mount")
     if place is read_only_by_mount and subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:

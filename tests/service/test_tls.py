@@ -67,7 +67,7 @@ def connected(service, made):
             yield connection
 
 
-def test_every_protocol_comes_through_tls(start_service, certificates):
+def test_every_protocol_works_over_tls(start_service, certificates):
     service = start_service(config=config(certificates))
     with connected(service, context(certificates)) as connection:
         connection.sendall(b'{"message": "json"}\n')
@@ -80,7 +80,7 @@ def test_every_protocol_comes_through_tls(start_service, certificates):
     assert {"json", "syslog"} == {row["message"] for row in service.wait_for(2)}
 
 
-def test_the_last_lines_are_kept_though_the_end_of_tls_is_not_told(start_service, certificates):
+def test_the_last_lines_are_kept_although_the_tls_close_alert_is_missing(start_service, certificates):
     service = start_service(config=config(certificates))
     # `close()` of Python says nothing to the peer.
     for last in (b"<14>last words\n", b'{"message": "no line end"}'):
@@ -90,7 +90,7 @@ def test_the_last_lines_are_kept_though_the_end_of_tls_is_not_told(start_service
     assert {"last words", "no line end"} == {row["message"] for row in service.wait_for(2)}
 
 
-def test_only_known_clients_may_send(start_service, certificates):
+def test_only_known_clients_can_send(start_service, certificates):
     service = start_service(config=config(certificates, asks=True))
     for name in (None, "stranger"):
         with contextlib.suppress(OSError), connected(service, context(certificates, name)) as connection:
@@ -113,7 +113,7 @@ def test_a_plain_peer_at_a_tls_port_is_closed(start_service, certificates):
     assert [] == service.query()
 
 
-def test_a_new_certificate_holds_after_sighup(start_service, certificates, tmp_path):
+def test_a_new_certificate_is_used_after_sighup(start_service, certificates, tmp_path):
     service = start_service(config=config(certificates))
     before = ssl.get_server_certificate(service.address("tls"))
     make(tmp_path, "server")
@@ -124,7 +124,7 @@ def test_a_new_certificate_holds_after_sighup(start_service, certificates, tmp_p
 
 
 @pytest.mark.parametrize("guard", ["tokens", "certificates"])
-def test_sighup_takes_no_guard_from_a_listener_that_runs(start_service, certificates, guard):
+def test_sighup_removes_no_access_check_from_a_running_listener(start_service, certificates, guard):
     secret = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b"
     local = config(certificates)
     if guard == "tokens":
@@ -146,7 +146,7 @@ def test_sighup_takes_no_guard_from_a_listener_that_runs(start_service, certific
         assert [] == service.query()
 
 
-def test_a_key_that_does_not_fit_is_named(logspool_binary, certificates, tmp_path):
+def test_a_key_that_does_not_match_is_named(logspool_binary, certificates, tmp_path):
     mixed = {**certificates, "server": (certificates["server"][0], certificates["client"][1])}
     (tmp_path / "mixed.toml").write_text(config(mixed))
     command = [logspool_binary, "serve", "--config", tmp_path / "mixed.toml"]
@@ -208,7 +208,7 @@ def until_told(process, part):
         assert time.monotonic() < until, told
 
 
-def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_service, mutual, queue_dir):
+def test_the_client_sends_with_its_certificate_and_each_mismatch_is_reported(start_service, mutual, queue_dir):
     secured, options = mutual
     listen = 'listen = ["tls://127.0.0.1:0", "tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n'
     service = start_service(config=listen + secured)
@@ -238,7 +238,7 @@ def test_the_client_sends_with_its_certificate_and_each_mismatch_is_told(start_s
 
 
 @pytest.mark.timeout(900)
-def test_each_record_comes_once_over_tls_though_the_service_is_killed_again_and_again(
+def test_each_record_arrives_once_over_tls_although_the_service_is_killed_repeatedly(
     start_service, mutual, queue_dir, tmp_path
 ):
     secured, options = mutual
@@ -277,7 +277,7 @@ def test_each_record_comes_once_over_tls_though_the_service_is_killed_again_and_
     assert numbers == list(range(int(logged))), f"seed {seed}: {len(numbers)} rows of {logged}, or in another order"
 
 
-def test_the_page_leads_to_a_record_that_is_stored(start_service, tmp_path, queue_dir):
+def test_the_steps_on_the_page_store_a_record(start_service, tmp_path, queue_dir):
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "use-tls.md").read_text()
 
     def block(language):

@@ -43,7 +43,7 @@ def held(service):
 
 
 @pytest.mark.parametrize("senders", [1, 40])
-def test_senders_that_never_pause_lose_nothing_while_the_store_stands_still(start_service, senders):
+def test_senders_that_never_pause_lose_nothing_while_the_store_is_stalled(start_service, senders):
     service = start_service(config=LIMITS)
     sent = pickles(RECORDS // senders)
 
@@ -75,7 +75,7 @@ def stalled_body(service, left: int = (16 << 20) - 100_000) -> socket.socket:
     return connection
 
 
-def test_bodies_that_stop_in_the_middle_hold_up_no_other_sender(service):
+def test_bodies_that_stop_in_the_middle_delay_no_other_sender(service):
     with stalled_body(service), stalled_body(service):
         record = pickle.dumps({"name": "app", "msg": "x" * 300_000, "levelno": 20, "levelname": "INFO"}, 1)
         began = time.monotonic()
@@ -86,7 +86,7 @@ def test_bodies_that_stop_in_the_middle_hold_up_no_other_sender(service):
         assert time.monotonic() - began < 10
 
 
-def test_a_body_has_its_time_beside_what_it_waits_for_room(start_service):
+def test_waiting_for_room_does_not_count_towards_the_time_limit_of_a_body(start_service):
     config = 'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nframe_seconds = 3\n'
     service = start_service(config=config)
     body = b'{"message": "late"}'
@@ -98,7 +98,7 @@ def test_a_body_has_its_time_beside_what_it_waits_for_room(start_service):
         assert b"HTTP/1.1 200" == late.recv(12)
 
 
-def test_a_body_waits_for_room_for_some_seconds_only(start_service):
+def test_a_body_waits_for_room_for_a_few_seconds_only(start_service):
     service = start_service(config=LIMITS.replace("frame_seconds = 1", "frame_seconds = 30"))
     with stalled_body(service):
         status, said = service.post("/ingest", b'{"message": "%s"}' % (b"x" * 100_000), "application/json")
@@ -106,7 +106,7 @@ def test_a_body_waits_for_room_for_some_seconds_only(start_service):
     assert 429 == status and "no memory" in said
 
 
-def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_service):
+def test_a_peer_that_disconnects_inside_a_long_message_frees_its_room(start_service):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # A database that takes connections and never answers: nothing is acked.
         store = f"postgres://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
@@ -126,7 +126,7 @@ def test_a_peer_that_goes_inside_a_long_message_leaves_its_room_to_others(start_
         clients.wait_until("the large frame is read", lambda: accepted(2))
 
 
-def test_long_messages_of_several_senders_come_whole_though_only_one_fits_at_a_time(start_service):
+def test_long_messages_of_several_senders_arrive_whole_although_only_one_fits_at_a_time(start_service):
     limits = LIMITS.replace("frame_seconds = 1", "frame_seconds = 5").replace("1_048_576", "8_388_608")
     service = start_service(config=limits)
     # 2 MiB: twice what one frame may have, so that each sender needs more than the first right.

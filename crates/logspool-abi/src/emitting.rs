@@ -200,10 +200,10 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
             "a call has at most {MAX_ARGUMENTS} arguments at an address, not {count}"
         )));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: not null, and `count` arguments are at the pointer.
     let arguments = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(arguments, count) } };
     let has_template = site.definition.template.is_some();
-    // SAFETY: the caller's promise.
+    // SAFETY: the texts of the arguments are at their pointers until the call of the program ends.
     match unsafe { CheckedArguments::check(arguments, !has_template) } {
         Ok(values) if values.len() <= MAX_RECORD_BYTES => {
             // SAFETY: the lane has room for the values.
@@ -211,7 +211,7 @@ pub unsafe fn emit(logger: u32, site: u32, arguments: *const Argument, count: us
         }
         Err(Unfit::Failure(failure)) => Err(failure),
         Ok(_) | Err(Unfit::Text) => {
-            // SAFETY: the caller's promise.
+            // SAFETY: the texts of the arguments are at their pointers until the call of the program ends.
             let (arguments, _texts) = unsafe { mended(arguments) };
             // SAFETY: the texts live until the end of this arm.
             match unsafe { CheckedArguments::check(&arguments, !has_template) } {

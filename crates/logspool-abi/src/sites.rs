@@ -65,7 +65,7 @@ const MAX_TYPES: u32 = 1024;
 ///
 /// `site` is null or a struct as `logspool.h` describes.
 pub unsafe fn define(site: *const SiteInfo) -> Result<u32, Failure> {
-    // SAFETY: the caller's promise.
+    // SAFETY: null or a struct that begins with its size, as `# Safety` says.
     let definition = unsafe { definition(site)? };
     // SAFETY: `definition` has checked the struct.
     let site = unsafe { &*site };
@@ -88,14 +88,14 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
     if site.is_null() {
         return Err(Failure::invalid("a site is NULL"));
     }
-    // SAFETY: the caller's promise; the size is the first field of every version.
+    // SAFETY: the pointer is not null; the size is the first field of every version of the struct.
     let size = unsafe { (*site).size } as usize;
     if size < size_of::<SiteInfo>() {
         return Err(Failure::invalid(format!(
             "a site has the size {size}: set it to sizeof(struct logspool_site_info)"
         )));
     }
-    // SAFETY: the caller's promise, and the struct has all fields.
+    // SAFETY: the pointer is not null, and the struct has all fields, as its size says.
     let site = unsafe { &*site };
     let grammar = Grammar::from_number(site.grammar)
         .ok_or_else(|| Failure::invalid(format!("there is no grammar {}", site.grammar)))?;
@@ -105,13 +105,13 @@ pub unsafe fn definition(site: *const SiteInfo) -> Result<SiteDefinition, Failur
     if site.type_count > MAX_TYPES {
         return Err(Failure::invalid(format!("a site has at most {MAX_TYPES} arguments, not {}", site.type_count)));
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
     let [file, function, template] = [site.file, site.function, site.message].map(|each| unsafe { text(each) });
     if let Some(template) = &template {
         let checked = if site.types.is_null() {
             check_grammar(grammar, template)
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: not null, and `logspool.h` demands `type_count` types at it, of which there are few.
             let types = unsafe { std::slice::from_raw_parts(site.types, site.type_count as usize) };
             let types = types.iter().map(|each| argument_type(*each)).collect::<Result<Vec<_>, _>>()?;
             check(grammar, template, &types)

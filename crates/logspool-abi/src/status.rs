@@ -167,6 +167,6 @@ pub fn fenced_status(call: impl FnOnce() -> Result<Status, Failure>) -> c_int {
 ///
 /// `text` is null or a C string.
 pub unsafe fn text(text: *const c_char) -> Option<String> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the pointer is not null, so it is a C string.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }

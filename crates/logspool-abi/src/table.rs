@@ -65,7 +65,7 @@ macro_rules! table {
                 pub unsafe extern "C" fn $name($($argument: $kind),*) $(-> $result)? {
                     let table = in_use();
                     if std::ptr::eq(table, &OWN) {
-                        // SAFETY: the caller's promise.
+                        // SAFETY: the arguments are passed on as they came from the program, which has `logspool.h`.
                         return unsafe { own::$name($($argument),*) };
                     }
                     if table.major != MAJOR || (table.size as usize) <= std::mem::offset_of!(Api, $name) {
@@ -205,46 +205,46 @@ mod own {
     use super::*;
 
     pub unsafe extern "C" fn configure(options: *const c_char) -> c_int {
-        // SAFETY: the contract of the function, here and below.
+        // SAFETY: null or a C string: `logspool.h` demands it of each text without a length, here and below.
         fenced_status(|| slowly(|| beginning::configure(unsafe { super::text(options) }.as_deref())))
     }
 
     pub unsafe extern "C" fn sink_open(address: *const c_char, format: *const c_char) -> u32 {
         let defined = defining(0, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
             let address = address.ok_or_else(|| Failure::invalid("the address of a sink is NULL"))?;
             sinks::open(&address, format.as_deref())
         });
-        // SAFETY: the contract of the function.
+        // SAFETY: the table has this function, and it gets the arguments of this call.
         defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.sink_open)(address, format) }))
     }
 
     pub unsafe extern "C" fn logger(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32 {
         let defined = defining(0, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
             if sinks.is_null() && count > 0 || count > MAX_TARGETS {
                 return Err(Failure::invalid(format!(
                     "a logger has at most {MAX_TARGETS} sinks at an address, not {count}"
                 )));
             }
-            // SAFETY: the contract of the function.
+            // SAFETY: the pointer is not null, and `logspool.h` demands `count` ids at it.
             let sinks = if count == 0 { &[] } else { unsafe { std::slice::from_raw_parts(sinks, count) } };
             loggers::define(&name, level, sinks)
         });
-        // SAFETY: the contract of the function.
+        // SAFETY: the table has this function, and it gets the arguments of this call.
         defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger)(name, level, sinks, count) }))
     }
 
     pub unsafe extern "C" fn logger_find(name: *const c_char) -> u32 {
         let found = defining(0, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let name = unsafe { super::text(name) }.ok_or_else(|| Failure::invalid("the name of a logger is NULL"))?;
             let found = loggers::find(&name);
             found.ok_or_else(|| Failure::new(Status::Unknown, format!("there is no logger {name:?}")))
         });
-        // SAFETY: the contract of the function.
+        // SAFETY: the table has this function, and it gets the arguments of this call.
         found.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.logger_find)(name) }))
     }
 
@@ -290,17 +290,17 @@ mod own {
     }
 
     pub unsafe extern "C" fn site(site: *const SiteInfo) -> u32 {
-        // SAFETY: the contract of the function.
+        // SAFETY: null or a struct that begins with its size, as `logspool.h` demands.
         let defined = defining(0, || unsafe { sites::define(site) });
-        // SAFETY: the contract of the function.
+        // SAFETY: the table has this function, and it gets the arguments of this call.
         defined.unwrap_or_else(|| moved_table().map_or(0, |table| unsafe { (table.site)(site) }))
     }
 
     pub unsafe extern "C" fn emit(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int {
-        // SAFETY: the contract of the function.
+        // SAFETY: `logspool.h` demands `count` arguments, with their texts at the pointers.
         let status = fenced_status(|| unsafe { emitting::emit(logger, site, arguments, count) });
         match moved(status) {
-            // SAFETY: the contract of the function.
+            // SAFETY: the table has this function, and it gets the arguments of this call.
             Some(table) => unsafe { (table.emit)(logger, site, arguments, count) },
             None => status,
         }
@@ -328,15 +328,15 @@ mod own {
             if length > u32::MAX as usize / 2 {
                 return Err(Failure::invalid(format!("a record cannot have {length} bytes")));
             }
-            // SAFETY: the contract of the function.
+            // SAFETY: the pointer is not null, and `logspool.h` demands `length` bytes at it.
             let bytes = if length == 0 { &[] } else { unsafe { std::slice::from_raw_parts(bytes.cast(), length) } };
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let [file, function] = [file, function].map(|each| unsafe { super::text(each) }.unwrap_or_default());
             let site = SiteDefinition { file, line, function, ..SiteDefinition::default() };
             emitting::text(logger, level, bytes, site)
         });
         match moved(status) {
-            // SAFETY: the contract of the function.
+            // SAFETY: the table has this function, and it gets the arguments of this call.
             Some(table) => unsafe { (table.text)(logger, level, bytes, length, file, line, function) },
             None => status,
         }
@@ -351,7 +351,7 @@ mod own {
         if place.is_null()
             && let Some(table) = moved(status::last())
         {
-            // SAFETY: the contract of the function.
+            // SAFETY: the table has this function, and it gets the arguments of this call.
             return unsafe { (table.reserve)(logger, site, bytes) };
         }
         place
@@ -389,7 +389,7 @@ mod own {
             let text = slowly(|| Ok(stats::text()))?;
             let shown = text.len().min(bytes.saturating_sub(1));
             if bytes > 0 {
-                // SAFETY: the contract of the function.
+                // SAFETY: the buffer is not null and has `bytes` bytes, as `logspool.h` demands; `shown` is less.
                 unsafe {
                     std::ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, shown);
                     buffer.add(shown).write(0);
@@ -401,7 +401,7 @@ mod own {
 
     pub unsafe extern "C" fn recover(folder: *const c_char) -> c_longlong {
         fenced(Status::Failed as c_longlong, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let folder = unsafe { super::text(folder) };
             slowly(|| match pipeline::recover(folder.as_deref().map(Path::new)) {
                 Ok(report) => Ok(report.delivered.iter().map(|each| each.records as c_longlong).sum()),
@@ -512,7 +512,7 @@ mod own {
 
     pub unsafe extern "C" fn restore_sink(address: *const c_char, format: *const c_char) -> u32 {
         fenced(0, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
             beginning(|| sinks::restore(None, &address.unwrap_or_default(), format.as_deref()))
         })
@@ -525,7 +525,7 @@ mod own {
         format: *const c_char,
     ) -> u32 {
         fenced(0, || {
-            // SAFETY: the contract of the function.
+            // SAFETY: each pointer is null or a C string, as `logspool.h` demands.
             let [address, format] = [address, format].map(|each| unsafe { super::text(each) });
             beginning(|| sinks::restore(Some((id, is_open != 0)), &address.unwrap_or_default(), format.as_deref()))
         })
@@ -537,7 +537,7 @@ mod own {
         count: usize,
         public: *const PublicHandle,
     ) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the name is a C string and `count` ids are at `sinks`: the other copy of the library made them.
         unsafe { restore_logger_under(None, 1, name, sinks, count, public) }
     }
 
@@ -549,7 +549,7 @@ mod own {
         count: usize,
         public: *const PublicHandle,
     ) -> u32 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the name is a C string and `count` ids are at `sinks`: the other copy of the library made them.
         unsafe { restore_logger_under(Some(id), users, name, sinks, count, public) }
     }
 

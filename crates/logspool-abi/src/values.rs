@@ -63,7 +63,7 @@ impl Argument {
         if self.length == 0 {
             return &[];
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the pointer and the length of a text of the running call; `check` has refused null.
         unsafe { std::slice::from_raw_parts(self.bits as usize as *const u8, self.length as usize) }
     }
 }
@@ -105,7 +105,7 @@ impl<'a> CheckedArguments<'a> {
                         return Err(invalid("is a text at NULL"));
                     }
                     bytes += 4 + argument.length as usize;
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the pointer and the length of a text of the running call; `check` has refused null.
                     if argument.kind != BYTES && std::str::from_utf8(unsafe { argument.text() }).is_err() {
                         return Err(Unfit::Text);
                     }
@@ -170,7 +170,7 @@ impl<'a> CheckedArguments<'a> {
 /// There is room for the value.
 #[inline]
 unsafe fn write(mut to: *mut u8, kind: u8, argument: &Argument) -> *mut u8 {
-    // SAFETY: the caller's promise.
+    // SAFETY: `CheckedArguments::check` counted the bytes of this value, and the lane has room for all of them.
     unsafe {
         to.write(kind);
         to = to.add(1);
@@ -226,7 +226,7 @@ pub unsafe fn mended(arguments: &[Argument]) -> (Vec<Argument>, Vec<String>) {
     let share = if all > MAX_RECORD_BYTES / 8 * 7 { MAX_RECORD_BYTES / 8 * 7 / arguments.len() } else { usize::MAX };
     let mended = arguments.iter().map(|argument| match argument.kind {
         _ if argument.is_text() => {
-            // SAFETY: the caller's promise; the check has refused null.
+            // SAFETY: the pointer and the length of a text of the running call; `check` has refused null.
             let mut text = String::from_utf8_lossy(unsafe { argument.text() }).into_owned();
             cut(&mut text, share);
             let copy = Argument { kind: argument.kind, length: text.len() as u32, bits: text.as_ptr() as u64 };

@@ -19,7 +19,7 @@ macro_rules! exports {
         /// The arguments are as `logspool.h` says.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $export($($argument: $kind),*) $(-> $result)? {
-            // SAFETY: the caller's promise.
+            // SAFETY: the arguments are passed on as they came from the program, which has `logspool.h`.
             unsafe { forward::$name($($argument),*) }
         }
     )+};

@@ -248,7 +248,7 @@ mod tests {
     const ARRIVAL: Arrival<'_> = Arrival { time_ns: 7, host: "192.0.2.1" };
 
     #[test]
-    fn records_are_read_as_they_were_put_in() {
+    fn records_are_read_as_they_were_added() {
         let full = Record {
             time_ns: Some(-5),
             arrived_ns: Some(7),

@@ -10,6 +10,8 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
+use super::jobs::QueueLimit;
+
 /// Result of [`Channel::take`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum TakeOutcome<T> {
@@ -97,17 +99,17 @@ impl<T> Channel<T> {
         }
     }
 
-    /// Queues a value. With `beyond`, the bound is ignored.
+    /// Queues a value.
     ///
     /// # Errors
     ///
     /// Returns the value and why it was refused.
-    pub fn put(&self, value: T, beyond: bool) -> Result<(), (T, ValueRefused)> {
+    pub fn put(&self, value: T, limit: QueueLimit) -> Result<(), (T, ValueRefused)> {
         let mut state = self.state();
         if state.closed {
             return Err((value, ValueRefused::Closed));
         }
-        if !beyond && self.bound != 0 && state.values.len() >= self.bound {
+        if limit == QueueLimit::Kept && self.bound != 0 && state.values.len() >= self.bound {
             return Err((value, ValueRefused::Full));
         }
         state.values.push_back(value);
@@ -193,12 +195,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_in_order_and_then_the_end() {
+    fn values_arrive_in_order_before_the_end() {
         let channel = Channel::new(0);
         channel.add_sender();
         assert_eq!(TakeOutcome::Nothing, channel.take());
-        channel.put(1, false).unwrap();
-        channel.put(2, false).unwrap();
+        channel.put(1, QueueLimit::Kept).unwrap();
+        channel.put(2, QueueLimit::Kept).unwrap();
         channel.remove_sender();
         assert_eq!(2, channel.len());
         assert_eq!(
@@ -208,32 +210,32 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_holds_and_room_comes_back() {
+    fn a_full_channel_refuses_values_until_there_is_room() {
         let channel = Channel::new(1);
         channel.add_sender();
-        channel.put('a', false).unwrap();
-        assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', false));
+        channel.put('a', QueueLimit::Kept).unwrap();
+        assert_eq!(Err(('b', ValueRefused::Full)), channel.put('b', QueueLimit::Kept));
         assert!(!channel.wait_for_room(Duration::from_millis(1)));
         assert_eq!(TakeOutcome::Value('a'), channel.take());
         assert!(channel.wait_for_room(Duration::ZERO));
-        channel.put('b', false).unwrap();
-        channel.put('c', true).unwrap();
+        channel.put('b', QueueLimit::Kept).unwrap();
+        channel.put('c', QueueLimit::Ignored).unwrap();
         assert_eq!(2, channel.len(), "one of them beyond the bound");
     }
 
     #[test]
-    fn a_closed_channel_takes_nothing_and_gives_back_what_it_had() {
+    fn a_closed_channel_accepts_nothing_and_returns_its_values() {
         let channel = Channel::new(1);
         channel.add_sender();
-        channel.put('a', false).unwrap();
+        channel.put('a', QueueLimit::Kept).unwrap();
         assert_eq!(vec!['a'], Vec::from(channel.close()));
-        assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', false));
+        assert_eq!(Err(('b', ValueRefused::Closed)), channel.put('b', QueueLimit::Kept));
         assert!(channel.wait_for_room(Duration::ZERO), "nobody waits for room in it");
         assert_eq!(TakeOutcome::End, channel.take());
     }
 
     #[test]
-    fn a_forked_child_counts_a_sender_off_unless_the_lock_is_held() {
+    fn a_forked_child_removes_a_sender_unless_the_lock_is_held() {
         let channel = Channel::<()>::new(0);
         channel.add_sender();
         let held = channel.state();
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_hand_over_everything() {
+    fn threads_pass_on_every_value() {
         const EACH: u64 = 20_000;
         let channel = Channel::new(3);
         (0..3).for_each(|_| channel.add_sender());
@@ -254,7 +256,7 @@ mod tests {
                 scope.spawn(|| {
                     for number in 0..EACH {
                         let mut value = number;
-                        while let Err((back, ValueRefused::Full)) = channel.put(value, false) {
+                        while let Err((back, ValueRefused::Full)) = channel.put(value, QueueLimit::Kept) {
                             value = back;
                             channel.wait_for_room(Duration::from_secs(10));
                         }

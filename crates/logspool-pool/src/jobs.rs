@@ -16,6 +16,15 @@ use std::time::Duration;
 use logspool_sys::futex::{WaitWord, low};
 use logspool_sys::sync::{Mutex, MutexGuard, Ordering, PoisonError, TryLockError, is_weakened};
 
+/// Whether the limit of a queue counts for a job or a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// A full queue refuses it.
+    Kept,
+    /// It is queued, however many are there: its caller must not wait.
+    Ignored,
+}
+
 /// Position in the queue of a new job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QueuePosition {
@@ -166,19 +175,18 @@ impl<T> Jobs<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a job. With `beyond`, the bound is ignored. Returns whether the caller must start a worker for the job;
-    /// that worker is already counted.
+    /// Adds a job. Returns whether the caller must start a worker for the job; that worker is already counted.
     ///
     /// # Errors
     ///
     /// Returns the job and why it was refused.
     #[inline]
-    pub fn push(&self, job: T, place: QueuePosition, beyond: bool) -> Result<bool, (T, JobRefused)> {
+    pub fn push(&self, job: T, place: QueuePosition, limit: QueueLimit) -> Result<bool, (T, JobRefused)> {
         let mut state = self.state();
         if state.closed {
             return Err((job, JobRefused::Closed));
         }
-        if !beyond && state.bound != 0 && state.pending >= state.bound {
+        if limit == QueueLimit::Kept && state.bound != 0 && state.pending >= state.bound {
             return Err((job, JobRefused::Full));
         }
         state.push(job, place);

@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use super::channel::{Channel, TakeOutcome};
-use super::jobs::{Jobs, QueuePosition, WorkerEvent, WorkerStep};
+use super::jobs::{Jobs, QueueLimit, QueuePosition, WorkerEvent, WorkerStep};
 use super::timers::{self, Clock, ClockReadings, Timers};
 use super::{JobState, Promise, Semaphore};
 
@@ -45,7 +45,7 @@ impl Guarded {
 }
 
 #[test]
-fn one_permit_excludes_and_shows_what_the_last_holder_did() {
+fn one_permit_excludes_others_and_makes_writes_of_the_last_holder_visible() {
     model(|| {
         let guarded = Guarded::new(1);
         let other = {
@@ -59,7 +59,7 @@ fn one_permit_excludes_and_shows_what_the_last_holder_did() {
 }
 
 #[test]
-fn a_release_is_never_missed_by_threads_that_wait() {
+fn waiting_threads_never_miss_a_release() {
     model(|| {
         let guarded = Guarded::new(0);
         let waiting: Vec<_> = (0..2)
@@ -78,7 +78,7 @@ fn a_release_is_never_missed_by_threads_that_wait() {
 }
 
 #[test]
-fn the_end_shows_the_result_and_wakes_who_sleeps() {
+fn completion_publishes_the_result_and_wakes_sleepers() {
     model(|| {
         let job = Arc::new((Promise::new(), UnsafeCell::new(0u32)));
         assert!(job.0.start());
@@ -98,7 +98,7 @@ fn the_end_shows_the_result_and_wakes_who_sleeps() {
 }
 
 #[test]
-fn who_watches_sees_the_end_or_is_told() {
+fn an_observer_sees_the_completion_or_is_notified() {
     model(|| {
         let job = Arc::new((Promise::new(), UnsafeCell::new(false)));
         assert!(job.0.start());
@@ -132,12 +132,12 @@ fn who_watches_sees_the_end_or_is_told() {
 fn a_job_is_never_left_while_a_worker_sleeps() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false), "the first job starts a worker");
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, QueueLimit::Kept), "the first job starts a worker");
         let worker = {
             let jobs = jobs.clone();
             thread::spawn(move || work(&jobs))
         };
-        assert!(jobs.push(2, QueuePosition::Normal, false).is_ok());
+        assert!(jobs.push(2, QueuePosition::Normal, QueueLimit::Kept).is_ok());
         while !jobs.wait_for_rest(std::time::Duration::ZERO) {}
         jobs.close();
         assert_eq!(3, worker.join().unwrap());
@@ -166,7 +166,7 @@ fn work(jobs: &Jobs<u32>) -> u32 {
 fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
     model(|| {
         let jobs = Arc::new(Jobs::new(0, 1));
-        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, false));
+        assert_eq!(Ok(true), jobs.push(1, QueuePosition::Normal, QueueLimit::Kept));
         assert_eq!((Ok(()), Ok(())), (jobs.announce(), jobs.announce()));
         let worker = {
             let jobs = jobs.clone();
@@ -184,7 +184,7 @@ fn a_worker_stays_for_a_job_that_is_expected_and_leaves_after_it() {
 }
 
 #[test]
-fn an_earlier_timer_is_never_slept_over() {
+fn the_timer_thread_never_oversleeps_an_earlier_timer() {
     model(|| {
         let timers = Arc::new(Timers::default());
         assert!(timers.add(timers.key(Clock::Steady, u64::MAX), 1));
@@ -208,7 +208,7 @@ fn an_earlier_timer_is_never_slept_over() {
 }
 
 #[test]
-fn a_value_an_end_and_room_in_a_channel_are_never_slept_over() {
+fn channel_waiters_never_miss_a_value_the_end_or_free_room() {
     model(|| {
         let channel = Arc::new(Channel::new(1));
         channel.add_sender();
@@ -216,7 +216,7 @@ fn a_value_an_end_and_room_in_a_channel_are_never_slept_over() {
             let channel = channel.clone();
             thread::spawn(move || {
                 for value in [1, 2] {
-                    while channel.put(value, false).is_err() {
+                    while channel.put(value, QueueLimit::Kept).is_err() {
                         channel.wait_for_room(std::time::Duration::ZERO);
                     }
                 }

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_forked_child_ends_what_waits_whoever_held_the_lock() {
+    fn a_forked_child_ends_waiting_jobs_whoever_held_the_lock() {
         let promise = Promise::new();
         std::mem::forget(promise.lock(true));
         assert!(promise.end_after_fork());
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_leaves_what_runs_and_has_told_what_was_cancelled() {
+    fn a_forked_child_leaves_running_jobs_and_completes_cancelled_ones() {
         let (running, cancelled) = (Promise::new(), Promise::new());
         assert!(running.start());
         assert!(cancelled.cancel());

@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn permits_are_counted_down_and_up() {
+    fn permits_are_acquired_and_released() {
         let semaphore = Semaphore::new(2).unwrap();
 
         assert!(semaphore.try_acquire());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_is_over_leaves_nobody_counted() {
+    fn a_finished_wait_leaves_no_counted_waiter() {
         let semaphore = Semaphore::new(0).unwrap();
         let began = Instant::now();
 

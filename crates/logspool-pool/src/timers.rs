@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_comes_in_the_order_of_its_time_then_of_its_addition() {
+    fn due_timers_are_ordered_by_time_and_then_by_insertion() {
         let timers = Timers::default();
         for (moment, value) in [(30, "d"), (10, "a"), (20, "b"), (20, "c")] {
             add(&timers, Clock::Steady, moment, value);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_out_is_never_due() {
+    fn a_removed_timer_is_never_due() {
         let timers = Timers::default();
         let keys: Vec<_> = (0..1000).map(|moment| add(&timers, Clock::Steady, moment % 7, "x")).collect();
         for key in &keys[..999] {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_the_wall_clock_moves_only_what_waits_for_it() {
+    fn a_step_of_the_wall_clock_moves_only_wall_clock_timers() {
         let timers = Timers::default();
         add(&timers, Clock::Steady, 1000, "steady");
         add(&timers, Clock::Wall, 5_000, "wall");
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_thread_is_asked_for_once_and_again_after_it_left() {
+    fn the_thread_is_requested_once_and_again_after_it_ended() {
         let timers = Timers::default();
         assert!(timers.add(timers.key(Clock::Steady, 1), "a"));
         assert!(!timers.add(timers.key(Clock::Steady, 2), "b"));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn many_are_taken_out_at_once() {
+    fn many_timers_are_removed_at_once() {
         let timers = Timers::default();
         for moment in 0..10 {
             let value = if moment % 2 == 0 { "even" } else { "odd" };
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_timer_of_many_threads_is_due_once_or_was_taken_out() {
+    fn each_timer_of_many_threads_is_due_once_or_removed() {
         const EACH: u64 = 3_000;
         let timers = Timers::default();
         let (due, removed) = std::thread::scope(|scope| {

@@ -14,8 +14,10 @@ use crate::interpreter::waiting::{self, Deadline, SHARE};
 /// The functions for the records about records that rules have left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Summaries {
-    /// Queues the records that are due, or all of them.
-    pub push: fn(Python<'_>, all: bool) -> PyResult<()>,
+    /// Queues the records that are due.
+    pub push_due: fn(Python<'_>) -> PyResult<()>,
+    /// Queues all records.
+    pub push_all: fn(Python<'_>) -> PyResult<()>,
     /// Drops the records that are not queued.
     pub forget: fn(),
 }
@@ -28,13 +30,18 @@ pub fn set_summaries(functions: Summaries) {
     let _ = SUMMARIES.set(functions);
 }
 
-/// Queues the records about left-out records: those that are due, or all of them.
+/// Queues the records about left-out records that are due.
+fn push_due_summaries(py: Python<'_>) -> PyResult<()> {
+    SUMMARIES.get().map_or(Ok(()), |summaries| (summaries.push_due)(py))
+}
+
+/// Queues all records about left-out records.
 ///
 /// # Errors
 ///
 /// The error that a signal handler raised while the call waited for room.
-pub fn push_summaries(py: Python<'_>, all: bool) -> PyResult<()> {
-    SUMMARIES.get().map_or(Ok(()), |summaries| (summaries.push)(py, all))
+pub fn push_all_summaries(py: Python<'_>) -> PyResult<()> {
+    SUMMARIES.get().map_or(Ok(()), |summaries| (summaries.push_all)(py))
 }
 
 /// Drops the records about left-out records that are not queued, because a sink is about to be closed.
@@ -52,7 +59,7 @@ pub fn forget_summaries() {
 ///
 /// The error that a signal handler raised.
 pub fn flush(py: Python<'_>, sink: Option<u32>, timeout: Option<Duration>) -> PyResult<bool> {
-    push_summaries(py, false)?;
+    push_due_summaries(py)?;
     let begun = wait(py, Deadline::within(timeout), || Flush::begin(sink), Flush::wait)?;
     if let (Some((flush, false)), Some(timeout)) = (&begun, timeout) {
         flush.note_timeout(timeout);
@@ -82,7 +89,7 @@ pub fn flush_before_close(py: Python<'_>, sink: u32, timeout: Duration) -> PyRes
 ///
 /// The errors of [`flush`].
 pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
-    push_summaries(py, false)?;
+    push_due_summaries(py)?;
     let begun = wait(py, Deadline::within(Some(timeout)), Flush::begin_local, Flush::wait)?;
     Ok(begun.is_none_or(|(flush, done)| done && flush.succeeded()))
 }
@@ -93,7 +100,7 @@ pub fn flush_local(py: Python<'_>, timeout: Duration) -> PyResult<bool> {
 ///
 /// The errors of [`flush`].
 pub fn flush_durable(py: Python<'_>, timeout: Option<Duration>) -> PyResult<bool> {
-    push_summaries(py, false)?;
+    push_due_summaries(py)?;
     let deadline = Deadline::within(timeout);
     let begun = wait(py, deadline, || Flush::begin(None), Flush::wait)?;
     if begun.is_some_and(|(flush, done)| !done || !flush.succeeded()) {

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_comes_back_as_it_was_written() {
+    fn an_address_is_read_back_unchanged() {
         for (text, local) in [
             ("tcp://127.0.0.1:9020", true),
             ("tcp://127.9.9.9:1", true),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_the_mend() {
+    fn an_invalid_address_is_refused_with_a_fix() {
         for (text, why) in [
             ("", "it must begin with tcp://, tls:// or unix://"),
             ("localhost:9020", "it must begin with tcp://, tls:// or unix://"),
@@ -284,7 +284,7 @@ mod tests {
     }
     #[cfg(feature = "tls")]
     #[test]
-    fn the_identity_of_tls_travels_in_the_whole_address_and_is_not_shown() {
+    fn the_full_address_has_the_tls_identity_and_the_shown_one_has_not() {
         let identity = TlsIdentity {
             authorities: Some("/etc/our ca/ü&=?%.pem".to_owned()),
             certificate: Some("/c.pem".to_owned()),

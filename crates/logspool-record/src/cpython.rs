@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_language_has_no_rule_of_an_old_release() {
+    fn other_languages_have_no_rules_of_old_python_releases() {
         let rules = CpythonRules::default();
 
         assert_eq!(CpythonRules::CURRENT_ROTATION, rules);
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_name_comes_with_its_release() {
+    fn the_task_name_exists_from_its_release_on() {
         let has = |minor| CpythonRules::of_records(minor, TimeArithmetic::FloatWhole).has_task_name();
 
         assert_eq!([false, true, true], [11, 12, 14].map(has));

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_comes_back_as_written() {
+    fn a_site_is_read_back_unchanged() {
         for grammar in [Grammar::Percent, Grammar::Fmt, Grammar::Rust, Grammar::Plain] {
             for template in [None, Some("user {}")] {
                 let site = site(template, grammar);

@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_take_their_shortest_form_and_come_back() {
+    fn integers_have_the_shortest_form_and_are_read_back() {
         for (len, value) in [
             (1, 0),
             (1, 127),
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_and_heads_of_every_length_come_back() {
+    fn texts_and_heads_of_every_length_are_read_back() {
         for len in [0, 15, 16, 31, 32, 255, 256, 65_535, 65_536] {
             let text = vec![b'x'; len];
             let bytes = written(|out| {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_passed_over_whole_or_not_at_all() {
+    fn a_value_is_skipped_whole_or_not_at_all() {
         let bytes = written(|out| {
             push_map(out, 2);
             push_text(out, b"a");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_make_the_reader_panic_or_run_for_ever() {
+    fn no_input_makes_the_reader_panic_or_loop_forever() {
         for mark in 0..=u8::MAX {
             for payload in [&[][..], &[0xff; 3], &[0xff; 40], &[0; 40]] {
                 let mut reader = Reader::new(payload);

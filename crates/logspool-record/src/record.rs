@@ -470,7 +470,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_as_written() {
+    fn values_are_read_back_unchanged() {
         let mut encoder = Encoder::new();
         encoder.context_str(tag::THREAD_NAME, "MainThread").field("user").str("ann");
         encoder.str("x").int(-7).float(0.5).bool(true).none().tuple(2).int(1).str("b");
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_other_languages_come_back_as_written() {
+    fn values_of_other_languages_are_read_back_unchanged() {
         let mut encoder = Encoder::new();
         encoder.float32(0.1).pointer(u64::MAX).char('\u{10ffff}').uint(7).uint(u64::MAX);
         encoder.int128(-1).int128(i128::MIN).uint128(u128::from(u64::MAX)).uint128(u128::MAX);
@@ -507,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_surrogate_is_no_character() {
+    fn a_surrogate_is_not_a_character() {
         for code in [0xd800_u32, 0x11_0000, u32::MAX] {
             let mut bytes = vec![tag::CHAR];
             bytes.extend_from_slice(&code.to_ne_bytes());

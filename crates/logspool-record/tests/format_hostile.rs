@@ -76,7 +76,7 @@ fn check(formats: &[Format], bytes: &[u8], time_ns: i64, level: u16) {
 }
 
 #[test]
-fn cut_records_become_lines() {
+fn truncated_records_are_still_shown_as_lines() {
     let (formats, encoder) = (formats(), record());
     for cut in 0..=encoder.bytes.len() {
         check(&formats, &encoder.bytes[..cut], 1_700_000_000_000_000_000, 20);
@@ -84,7 +84,7 @@ fn cut_records_become_lines() {
 }
 
 #[test]
-fn changed_records_become_lines() {
+fn damaged_records_are_still_shown_as_lines() {
     let (formats, encoder) = (formats(), record());
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for _ in 0..CASES {
@@ -103,7 +103,7 @@ fn changed_records_become_lines() {
 }
 
 #[test]
-fn random_templates_and_values_end() {
+fn rendering_random_templates_and_values_always_ends() {
     const LETTERS: &[u8] = b"%%%%%%()sdrfgexXcai*.0123 -+#lh\xc3\xa9{}$:!<>^=_,";
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let encoder = record();
@@ -125,7 +125,7 @@ fn random_templates_and_values_end() {
 }
 
 #[test]
-fn a_record_that_lacks_a_field_says_so_and_leaves_a_marker() {
+fn a_missing_field_is_reported_and_leaves_a_marker() {
     let format = Format::compile(&FormatSpec::text(Style::Percent, "[%(user)s] %(message)s")).expect("supported");
     let mut encoder = Encoder::new();
     encoder.context_str(tag::MESSAGE, "ready");
@@ -154,7 +154,7 @@ fn exception_and_stack_follow_as_stock_logging_appends_them() {
 }
 
 #[test]
-fn random_templates_in_braces_and_values_end() {
+fn rendering_random_brace_templates_and_values_always_ends() {
     const PARTS: &[&str] = &[
         "{",
         "}",

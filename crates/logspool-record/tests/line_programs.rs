@@ -214,7 +214,7 @@ fn programs_write_the_bytes_of_the_pieces() {
 
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-fn the_text_of_a_time_is_kept_only_while_it_is_the_same() {
+fn the_text_of_a_time_is_cached_only_while_the_time_is_the_same() {
     let mut random = Random(0x1234_5678_9abc_def1);
     let mut values = Encoder::new();
     values.context_str(tag::MESSAGE, "m");

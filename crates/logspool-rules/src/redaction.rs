@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_need_backtracking_are_refused_with_the_mend() {
+    fn patterns_that_need_backtracking_are_refused_with_a_fix() {
         for (pattern, part) in [
             (r"(?=secret)x", "exponential time (fix: write the pattern without it)"),
             (r"(a)\1", "exponential time (fix: write the pattern without it)"),

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_secrets_stays_as_it_is() {
+    fn a_record_without_secrets_is_unchanged() {
         let rules = rules(|options| options.redact_keys = vec!["default".to_owned()]);
         let (site, mut values) = (site("%s of %d"), Encoder::new());
         values.str("one").int(2);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn repetitions_are_left_out_and_summed_up() {
+    fn repetitions_are_dropped_and_summarised() {
         let rules = rules(|options| options.deduplicate = Duration::from_secs(10));
         let (site, mut full, mut other) = (site("disk %s full"), Encoder::new(), Encoder::new());
         full.str("sda");
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_limit_counts_by_place_and_spares_errors() {
+    fn a_rate_limit_counts_by_call_site_and_spares_errors() {
         let rules = rules(|options| options.rate_limit = 3);
         let (first, second, mut values) = (site("a %d"), site("and b %d"), Encoder::new());
         values.int(1);
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_one_request_are_kept_or_left_out_together() {
+    fn records_of_one_request_are_kept_or_dropped_together() {
         let rules = rules(|options| options.sample = vec!["0.5 by=request_id".to_owned()]);
         let site = site("step %d");
         let mut buffers = RuleState::default();

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faulty_rule_names_the_part_and_the_form() {
+    fn the_error_for_an_invalid_rule_names_the_part_and_the_valid_form() {
         for (text, part) in [
             ("", "there is no share"),
             ("ten logger=a", "the share \"ten\" is no number from 0 to 1"),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_of_another_protocol_is_seen_only_where_its_own_cannot_begin() {
+    fn a_frame_of_another_protocol_is_recognised_only_where_the_current_one_cannot_begin() {
         let json = &crate::protocols::json::JSON;
         let name = |bytes: &[u8], now| begins_frame(bytes, now).map(|found| found.name);
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_is_of_one_protocol_whatever_its_first_byte() {
+    fn a_datagram_has_one_protocol_whatever_its_first_byte() {
         for byte in 0..=u8::MAX {
             let expected = match byte {
                 0 => "pickle",

@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_is_in_trouble_until_it_writes_again() {
+    fn a_store_counts_as_failing_until_it_writes_again() {
         let metrics = Metrics::default();
         let store = metrics.store("sqlite");
         assert!(metrics.failing_stores().is_empty());
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_does_not_answer_is_in_trouble_until_it_does() {
+    fn a_store_that_does_not_answer_counts_as_failing_until_it_does() {
         let metrics = Metrics::default();
         let store = metrics.store("postgres");
         store.watch_call(|| {

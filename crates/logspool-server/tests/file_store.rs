@@ -34,7 +34,7 @@ fn numbers(text: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_line_that_a_full_disk_has_cut_is_finished_later() {
+fn a_line_cut_by_a_full_disk_is_finished_later() {
     run_in_a_small_place(&own_test!("full_disk_in_a_line"));
 }
 
@@ -64,7 +64,7 @@ fn full_disk_in_a_line() {
 }
 
 #[test]
-fn a_file_that_is_removed_from_a_full_disk_is_let_go() {
+fn a_file_removed_from_a_full_disk_is_closed() {
     run_in_a_small_place(&own_test!("full_disk_and_no_file"));
 }
 

@@ -202,7 +202,7 @@ fn the_four_modes_give_the_same_records() {
 }
 
 #[test]
-fn an_ack_gives_the_id_back_as_it_came() {
+fn an_ack_returns_the_id_unchanged() {
     for id in [text("abc"), bin(b"\xFF\x00"), text("s/1/1-0")] {
         let options = map(&[("chunk", id.clone()), ("end", vec![0xC3])]);
         let frame = list(&[b"\xA1t", b"\x90", &options]);
@@ -282,7 +282,7 @@ fn odd_values_lose_nothing() {
 }
 
 #[test]
-fn the_tag_of_our_own_client_is_no_field() {
+fn the_tag_of_our_own_client_is_not_a_field() {
     let record = map(&[("logger", text("shop")), ("message", text("m"))]);
     let entries = bin(&list(&[b"\x05", &record]));
     let frame = |id: &str| list(&[&text("logspool"), &entries, &map(&[("chunk", text(id))])]);
@@ -333,7 +333,7 @@ fn memory_is_bounded_whatever_is_sent() {
 }
 
 #[test]
-fn a_message_of_more_entries_than_its_bytes_are_worth_is_refused_at_its_first_entries() {
+fn a_message_that_declares_more_entries_than_its_bytes_can_hold_is_refused_at_its_first_entries() {
     let gzipped = map(&[("compressed", text("gzip"))]);
     let entries = b"\x92\xC0\x80".repeat(340_000);
     for frame in [
@@ -379,7 +379,7 @@ fn records_are_read_in_parts_and_with_a_small_buffer_as_at_once() {
 }
 
 #[test]
-fn a_damaged_entry_costs_only_itself() {
+fn a_damaged_entry_loses_only_itself() {
     let entries: Vec<_> = (0..2_000).map(|number| entry(&format!("number {number}"))).collect();
     let timed = |entry: &[u8]| [b"\x92\xCE\x69\x21\0\0".as_slice(), &entry[2..]].concat();
     let entries: Vec<_> = entries.iter().map(|entry| timed(entry)).collect();
@@ -480,7 +480,7 @@ fn welcome(answer: HandshakeAnswer) -> Vec<u8> {
 }
 
 #[test]
-fn a_client_that_knows_the_key_is_welcome_and_knows_the_server() {
+fn a_client_with_the_key_is_accepted_and_verifies_the_server() {
     for users in [vec![], vec![("other".to_owned(), "x".to_owned()), ("me".to_owned(), "secret".to_owned())]] {
         let server = server(&users);
         let client = HandshakeClient { hostname: "client", shared_key: KEY, user: ("me", "secret") };

@@ -47,7 +47,7 @@ fn messages_of_graypy_are_read() {
 }
 
 #[test]
-fn a_message_with_a_part_missing_or_cut_off_is_none() {
+fn a_message_with_a_missing_or_truncated_part_is_not_a_message() {
     for (name, bytes, _) in cases(PYTHON) {
         let whole = datagrams(&bytes);
         for place in 0..whole.len() {
@@ -64,7 +64,7 @@ fn a_message_with_a_part_missing_or_cut_off_is_none() {
 }
 
 #[test]
-fn a_message_with_any_byte_changed_is_a_message_or_none() {
+fn a_message_with_any_byte_changed_is_a_message_or_refused() {
     for (_, bytes, _) in cases(PYTHON).filter(|(_, bytes, _)| bytes.len() < 1000) {
         for datagram in datagrams(&bytes) {
             let mut datagram = datagram.to_vec();

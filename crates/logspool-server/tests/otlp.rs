@@ -97,7 +97,7 @@ fn text(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn both_forms_say_the_same() {
+fn json_and_protobuf_give_the_same_records() {
     let record = [
         field(5, &text("m")),
         vec![0x10, 18],
@@ -150,7 +150,7 @@ fn severities_are_levels() {
 }
 
 #[test]
-fn values_of_json_are_read_in_all_their_forms() {
+fn json_values_are_read_in_all_their_forms() {
     let value = |value: &str| {
         let body = format!(
             r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[
@@ -176,7 +176,7 @@ fn values_of_json_are_read_in_all_their_forms() {
 }
 
 #[test]
-fn an_empty_request_has_no_records_and_others_are_none() {
+fn an_empty_request_has_no_records_and_other_bytes_are_not_a_request() {
     for empty in ["{}", r#"{"resourceLogs":null}"#, r#"{"resourceLogs":[{"resource":null,"scopeLogs":[{}]}]}"#] {
         assert_eq!(json!([]), json_of(empty.as_bytes()).unwrap());
     }
@@ -240,7 +240,7 @@ fn memory_is_bounded_whatever_is_sent() {
 }
 
 #[test]
-fn a_record_that_cannot_be_read_stands_back_alone() {
+fn an_unreadable_record_is_rejected_alone() {
     let limits = OtlpLimits { items: 3, ..OtlpLimits::default() };
     let good = field(5, &text("good"));
     let cut = b"\x2A\x05".to_vec();

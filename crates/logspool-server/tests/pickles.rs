@@ -17,7 +17,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn records_are_understood_as_python_meant_them() {
+fn records_are_read_with_their_meaning_in_python() {
     for (version, text) in FILES {
         let mut count = 0;
         for (name, frame, expected) in cases(text) {
@@ -93,7 +93,7 @@ fn count(value: &Value<'_>) -> usize {
 }
 
 #[test]
-fn a_memo_that_doubles_again_and_again_is_shown_as_far_as_allowed() {
+fn a_memo_that_doubles_repeatedly_is_shown_up_to_the_limit() {
     // [[..., ...], the same]: 2^1000 values.
     let mut frame = b"]q\x00".to_vec();
     for index in 0..1000_u32 {
@@ -113,7 +113,7 @@ fn a_memo_that_doubles_again_and_again_is_shown_as_far_as_allowed() {
 }
 
 #[test]
-fn text_that_is_shown_again_and_again_is_bounded() {
+fn repeatedly_shown_text_is_bounded() {
     let mut frame = b"]q\x00X\x00\x00\x01\x00".to_vec();
     frame.extend([b'x'; 65536]);
     frame.extend(b"q\x01a");
@@ -175,7 +175,7 @@ fn text_shared_by_a_memo_is_copied_only_within_the_limits() {
 }
 
 #[test]
-fn a_list_in_itself_and_a_deep_one_end() {
+fn decoding_a_recursive_or_deep_list_ends() {
     let pickle = pickle::read(b"]q\x00h\x00a.", PickleLimits::default()).unwrap();
     assert_eq!(32, count(&pickle.value()) - 1);
 
@@ -186,7 +186,7 @@ fn a_list_in_itself_and_a_deep_one_end() {
 }
 
 #[test]
-fn a_dict_that_is_its_own_key_ends() {
+fn decoding_a_dict_that_is_its_own_key_ends() {
     let pickle = pickle::read(b"(dp0\ng0\nI2\ns.", PickleLimits::default()).unwrap();
     let Value::Map(pairs) = pickle.value() else { panic!("{:?}", pickle.value()) };
     assert_eq!(vec![("...".into(), Value::Int(2))], pairs);
@@ -215,7 +215,7 @@ fn values_nested_too_deeply_are_counted() {
 }
 
 #[test]
-fn calls_of_calls_end() {
+fn decoding_nested_calls_ends() {
     // f()()()...: the result of each call is the function of the next.
     let mut frame = b"cm\nf\n".to_vec();
     for _ in 0..5000 {

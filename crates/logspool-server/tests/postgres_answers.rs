@@ -213,7 +213,7 @@ fn words_of_all_languages_are_separated() {
 }
 
 #[test]
-fn an_answer_ends_when_it_is_enough() {
+fn an_answer_ends_at_its_limit() {
     let Some(database) = database() else { return };
     let now = now_ns();
     let sent: Vec<_> = (0..500).map(|age| Record { time_ns: Some(now - age), ..Record::default() }).collect();
@@ -249,7 +249,7 @@ fn a_query_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn a_reader_can_be_dropped_where_async_code_runs() {
+fn a_reader_can_be_dropped_inside_async_code() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     let reader = PostgresReader::new(&config(&database.url));

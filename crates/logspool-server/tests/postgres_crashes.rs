@@ -30,7 +30,7 @@ fn wait_for(acked: &AtomicU64, at_least: u64) {
 }
 
 #[test]
-fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
+fn acked_records_survive_crashes_of_the_server_without_duplicates() {
     let Some(server) = Server::start() else { return };
     let (acked, done) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let sender = thread::spawn({
@@ -69,7 +69,7 @@ fn acked_records_survive_crashes_of_the_server_and_none_is_doubled() {
 }
 
 #[test]
-fn a_connection_that_was_lost_meanwhile_is_no_failure_of_a_query() {
+fn a_connection_lost_while_idle_does_not_fail_a_query() {
     let Some(server) = Server::start() else { return };
     let url = server.url("postgres");
     write(&mut writer(&url), &[chunk("s", 1, 1, 3, First)]);

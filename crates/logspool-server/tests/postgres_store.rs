@@ -33,7 +33,7 @@ fn sorted(mut record: Record<'static>) -> Record<'static> {
 }
 
 #[test]
-fn every_field_is_read_as_it_was_written() {
+fn every_field_is_read_back_unchanged() {
     let Some(database) = database() else { return };
     let nasty = "'; DROP TABLE logspool.records; -- \\ \" \u{1}\r\n\t\u{1b}[31m \0\0\u{1}\u{2} \u{202E} ü\u{1F600}";
     let text = |name: &str| Some(format!("{name} {nasty}").into());
@@ -188,7 +188,7 @@ fn records_beyond_the_limits_of_the_server_are_quarantined_alone() {
 }
 
 #[test]
-fn many_records_that_the_server_refuses_take_no_more_messages_than_a_few() {
+fn many_refused_records_need_no_more_messages_than_a_few() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE 'bad/%')");
@@ -208,7 +208,7 @@ fn many_records_that_the_server_refuses_take_no_more_messages_than_a_few() {
 }
 
 #[test]
-fn services_whose_records_are_refused_at_once_do_not_disturb_each_other() {
+fn services_whose_records_are_refused_at_the_same_time_do_not_disturb_each_other() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/1')");
@@ -246,7 +246,7 @@ fn records_of_any_time_are_stored_and_found() {
 }
 
 #[test]
-fn a_few_records_of_a_day_move_from_the_default_partition_to_its_own_and_many_stay() {
+fn few_records_of_a_day_move_from_the_default_partition_to_their_own_and_many_stay() {
     let Some(database) = database() else { return };
     // Two future days lose their partition; then the default partition gets few records of one and many of the other.
     let today = now_ns().div_euclid(DAY_NS);
@@ -304,7 +304,7 @@ fn records_that_cannot_move_to_a_partition_do_not_keep_others_from_being_stored(
 }
 
 #[test]
-fn partitions_are_made_once_whoever_holds_the_tables_lets_go() {
+fn partitions_are_created_once_the_tables_are_unlocked() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     let tomorrow = partition(now_ns().div_euclid(DAY_NS) + 1);
@@ -366,7 +366,7 @@ fn old_records_of_the_default_partition_are_removed_in_pieces() {
 }
 
 #[test]
-fn a_clock_of_the_server_that_is_or_was_ahead_forgets_no_stream() {
+fn no_stream_is_forgotten_because_the_server_clock_is_or_was_ahead() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
     store.write(&[chunk("live", 1, 1, 1, First), chunk("other", 1, 1, 1, First)]).unwrap();
@@ -405,7 +405,7 @@ fn old_records_and_watermarks_stay_for_a_while_if_the_clock_may_have_jumped() {
 }
 
 #[test]
-fn old_records_go_also_while_the_disk_of_the_server_is_full() {
+fn old_records_are_removed_even_while_the_disk_of_the_server_is_full() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     let today = now_ns().div_euclid(DAY_NS);
@@ -439,7 +439,7 @@ fn old_records_go_also_while_the_disk_of_the_server_is_full() {
 }
 
 #[test]
-fn services_that_start_at_once_make_the_tables_once() {
+fn services_that_start_together_create_the_tables_once() {
     let Some(database) = database() else { return };
     let services: Vec<_> = (0..4)
         .map(|number| {
@@ -476,7 +476,7 @@ const VERSION_1: &str = "
     INSERT INTO logspool.streams VALUES ('s', 1, 3, now());";
 
 #[test]
-fn tables_of_the_version_before_are_updated_with_their_records() {
+fn tables_of_the_previous_version_are_migrated_with_their_records() {
     let Some(database) = database() else { return };
     database.execute(VERSION_1);
     let now = now_ns();
@@ -503,7 +503,7 @@ fn tables_of_the_version_before_are_updated_with_their_records() {
 }
 
 #[test]
-fn tables_of_a_newer_version_are_left_alone() {
+fn tables_of_a_newer_version_are_not_touched() {
     let Some(database) = database() else { return };
     writer(&database.url).maintain().unwrap();
     database.execute("UPDATE logspool.version SET version = 99");
@@ -525,7 +525,7 @@ fn a_database_that_cannot_hold_all_text_is_refused() {
 }
 
 #[test]
-fn commits_wait_for_the_disk_even_where_the_role_would_not() {
+fn commits_wait_for_the_disk_even_if_the_role_says_otherwise() {
     let Some(database) = database() else { return };
     database.execute(&format!("ALTER DATABASE {} SET synchronous_commit = off", database.name));
     let mut store = writer(&database.url);
@@ -542,7 +542,7 @@ fn commits_wait_for_the_disk_even_where_the_role_would_not() {
 }
 
 #[test]
-fn a_server_that_is_away_at_the_start_is_used_once_it_is_there() {
+fn a_server_that_is_down_at_the_start_is_used_once_it_is_up() {
     let Some(server) = Server::prepare(SMALL) else { return };
     let mut store = writer(&server.url("postgres"));
     let group = [chunk("s", 1, 1, 10, First)];

@@ -72,7 +72,7 @@ fn file(folder: &Path, name: &str) -> String {
 }
 
 #[test]
-fn records_go_encrypted_to_the_server_that_is_meant_and_to_no_other() {
+fn records_are_sent_encrypted_to_the_intended_server_only() {
     let Some((server, _, folder)) = encrypted("localhost") else { return };
     let name = server.database().name;
     let (ours, other) = (file(folder.path(), "ca.pem"), file(folder.path(), "other.pem"));
@@ -110,7 +110,7 @@ fn records_go_encrypted_to_the_server_that_is_meant_and_to_no_other() {
 }
 
 #[test]
-fn a_certificate_for_another_name_is_refused_only_where_the_name_counts() {
+fn a_certificate_for_another_name_is_refused_only_if_the_name_is_verified() {
     let Some((server, _, folder)) = encrypted("db.example") else { return };
     let (name, ours) = (server.database().name, file(folder.path(), "ca.pem"));
     let to = |mode: &str| url(&server, &name, &format!("sslmode={mode}&sslrootcert={ours}"));
@@ -121,7 +121,7 @@ fn a_certificate_for_another_name_is_refused_only_where_the_name_counts() {
 }
 
 #[test]
-fn a_server_that_cannot_encrypt_gets_nothing_where_that_is_required() {
+fn a_server_without_encryption_gets_nothing_if_encryption_is_required() {
     let Some(server) = Server::prepare_with_port("") else { return };
     server.start_again();
     server.wait();
@@ -133,7 +133,7 @@ fn a_server_that_cannot_encrypt_gets_nothing_where_that_is_required() {
 }
 
 #[test]
-fn certificates_that_are_put_right_are_used_with_the_next_attempt() {
+fn corrected_certificates_are_used_at_the_next_attempt() {
     let Some((server, authority, folder)) = encrypted("localhost") else { return };
     let name = server.database().name;
     let expired = issued(&authority, "localhost", |params| params.not_after = date_time_ymd(2020, 1, 1));

@@ -82,7 +82,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
 }
 
 #[test]
-fn columns_that_are_added_with_a_default_are_no_problem() {
+fn added_columns_with_a_default_cause_no_error() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
     store.write(&[chunk("s", 1, 1, 2, First)]).unwrap();

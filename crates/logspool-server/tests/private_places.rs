@@ -48,7 +48,7 @@ fn fatal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
 }
 
 #[test]
-fn every_file_of_a_new_folder_is_made_for_its_owner_alone() {
+fn every_file_of_a_new_folder_is_accessible_only_to_its_owner() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("logs");
     let hand = ManualClock::at(TODAY);
@@ -89,7 +89,7 @@ fn a_folder_that_others_can_open_is_closed_to_them_with_all_its_files() {
 }
 
 #[test]
-fn the_members_of_a_group_may_read_and_nobody_else() {
+fn only_the_members_of_a_group_can_read() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("logs");
     close(open(&folder, &ManualClock::at(TODAY)));

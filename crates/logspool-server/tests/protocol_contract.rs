@@ -81,7 +81,7 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
 }
 
 #[test]
-fn frames_end_at_the_same_bytes_in_pieces_of_every_size_and_nothing_is_kept_beyond_the_limit() {
+fn frames_end_at_the_same_bytes_in_pieces_of_any_size_and_buffers_stay_within_the_limit() {
     const LIMIT: usize = 4096;
     for (protocol, frames) in
         known_protocols::ALL.iter().filter_map(|protocol| Some((protocol, protocol.frame_format()?)))

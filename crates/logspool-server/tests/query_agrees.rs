@@ -106,7 +106,7 @@ proptest! {
 }
 
 #[test]
-fn examples_find_what_they_say() {
+fn examples_find_the_stated_records() {
     let records = [
         Record { message: "Disk full on /var".into(), level: 40, host: Some("web-1".into()), ..Record::default() },
         Record { message: "disk is full".into(), level: 30, thread: Some(u64::MAX), ..Record::default() },
@@ -199,7 +199,7 @@ fn intervals_begin_at_multiples_also_before_1970() {
 }
 
 #[test]
-fn the_largest_queries_are_taken() {
+fn the_largest_queries_are_accepted() {
     let connection = stored(&batch(&[Record { message: "a".into(), ..Record::default() }]));
     let wide = vec!["status=1"; 999].join(" or ") + " or a";
     let deep = "not (".repeat(32) + "a" + &")".repeat(32);

@@ -35,7 +35,7 @@ fn matches(field: Field, source: &str) -> Filter {
 }
 
 #[test]
-fn queries_mean_what_they_say() {
+fn queries_match_the_intended_records() {
     use Comparison::{Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
     use Filter::{All, And, Compare, Or};
     for (expected, query) in [
@@ -198,7 +198,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_tree_is_read_again_as_it_is_written(filter in trees::written_filter(), stage in stage()) {
+    fn a_written_tree_is_parsed_back_unchanged(filter in trees::written_filter(), stage in stage()) {
         let expression = Expression { filter, stage };
         let written = expression.to_string();
 

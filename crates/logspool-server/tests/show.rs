@@ -203,7 +203,7 @@ fn csv_keeps_every_character_in_quotes() {
 }
 
 #[test]
-fn a_record_looks_among_others_as_it_looks_alone() {
+fn a_record_is_shown_the_same_alone_and_among_others() {
     let text = |key: &'static str, value: &'static str| (key.into(), Value::text(value));
     let mut records = Vec::new();
     for time_ns in [TIME, TIME + 1_000_000, TIME + 875_000_000, TIME - 1_000_000_000, -1, 0, i64::MIN, i64::MAX] {

@@ -139,7 +139,7 @@ fn the_file_of_today_that_lost_its_content_gets_a_successor_and_is_not_removed()
 }
 
 #[test]
-fn a_file_of_somebody_else_in_the_folder_is_named_and_left_as_it_is() {
+fn a_foreign_file_in_the_folder_is_reported_and_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("2026-11-22.sqlite");
     Connection::open(&path).unwrap().execute_batch("CREATE TABLE records(id)").unwrap();
@@ -180,7 +180,7 @@ fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
 }
 
 #[test]
-fn a_file_that_is_moved_away_while_it_is_written_gets_a_successor() {
+fn a_file_moved_away_while_it_is_written_gets_a_successor() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
@@ -237,7 +237,7 @@ fn damaged_pages_are_named_by_the_query_the_index_and_the_store() {
 }
 
 #[test]
-fn a_damaged_index_is_not_taken_for_damage_of_its_day() {
+fn a_damaged_index_does_not_count_as_damage_of_its_day() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open_with(folder.path(), &hand, Indexing::Background);

@@ -19,7 +19,7 @@ fn fatal(result: Result<SqliteStore, StoreError>) -> String {
 }
 
 #[test]
-fn two_services_cannot_write_one_folder_and_a_reader_can_be_beside_one() {
+fn two_services_cannot_write_to_one_folder_and_a_reader_can_use_it_beside_one() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     write(&mut store, &[said(1, "a")]);
@@ -111,7 +111,7 @@ fn full_disk() {
 }
 
 #[test]
-fn a_new_day_for_which_there_is_no_room_begins_later_and_forgets_nothing() {
+fn a_new_day_without_room_begins_later_and_loses_nothing() {
     run_in_a_small_place(&own_test!("no_room_for_a_day"));
 }
 

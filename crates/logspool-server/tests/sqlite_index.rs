@@ -204,7 +204,7 @@ fn check(answers: &SqliteReader, all: &[Record<'static>], state: &str) {
 }
 
 #[test]
-fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
+fn each_record_of_a_trace_is_found_once_while_indexing_continues() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut chance = SeededRandom(2);
@@ -233,7 +233,7 @@ fn records_of_a_trace_are_found_each_once_while_the_index_goes_on() {
 }
 
 #[test]
-fn answers_are_those_of_a_scan_without_an_index_with_half_of_one_and_with_all_of_it() {
+fn answers_equal_those_of_a_scan_with_no_partial_and_complete_index() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut chance = SeededRandom(1);
@@ -291,7 +291,7 @@ fn an_answer_is_complete_while_records_arrive_and_are_indexed() {
 }
 
 #[test]
-fn words_that_are_found_too_often_for_a_list_are_found_all_the_same() {
+fn words_too_frequent_for_a_list_are_still_found() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open_with(folder.path(), &ManualClock::at(TODAY), Indexing::Background);
     let often: Vec<_> =
@@ -347,7 +347,7 @@ fn wait_until_store_is_sealed(store: &mut logspool_server::stores::sqlite::Sqlit
 }
 
 #[test]
-fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
+fn a_damaged_or_foreign_index_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let index = folder.path().join("2026-11-22.index");
@@ -383,7 +383,7 @@ fn an_index_that_is_damaged_or_of_another_file_is_made_again() {
 }
 
 #[test]
-fn the_index_of_a_damaged_file_ends_before_the_damage_and_keeps_no_other_from_being_made() {
+fn the_index_of_a_damaged_file_ends_before_the_damage_and_blocks_no_other() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);

@@ -37,7 +37,7 @@ fn writes_until_it_is_killed() {
 }
 
 #[test]
-fn a_killed_writer_loses_nothing_that_was_committed_and_doubles_nothing() {
+fn a_killed_writer_loses_and_duplicates_no_committed_record() {
     let folder = tempfile::tempdir().unwrap();
     let kills = std::env::var("LOGSPOOL_KILLS").map_or(6, |kills| kills.parse().unwrap());
     let mut committed = 0;

@@ -74,7 +74,7 @@ fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
 }
 
 #[test]
-fn an_epoch_that_is_over_is_refused_and_a_new_one_begins_at_one() {
+fn an_old_epoch_is_refused_and_a_new_epoch_starts_at_record_one() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
@@ -86,7 +86,7 @@ fn an_epoch_that_is_over_is_refused_and_a_new_one_begins_at_one() {
 }
 
 #[test]
-fn numbers_up_to_the_greatest_are_remembered() {
+fn record_numbers_up_to_the_maximum_are_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let last = numbered(opening("s", 1, u64::MAX, u64::MAX));
@@ -148,7 +148,7 @@ fn a_record_that_is_refused_goes_to_quarantine_and_the_others_are_stored() {
 }
 
 #[test]
-fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
+fn a_quarantined_record_is_not_accepted_again_and_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "NEW.message = 's 2'");
@@ -163,7 +163,7 @@ fn a_record_in_quarantine_is_not_taken_again_and_counts_leave_it_out() {
 }
 
 #[test]
-fn all_of_a_transaction_may_be_poison() {
+fn all_records_of_a_transaction_can_be_invalid() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "TRUE");

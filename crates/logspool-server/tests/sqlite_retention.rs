@@ -49,7 +49,7 @@ fn files_of_the_configured_number_of_days_are_kept() {
 }
 
 #[test]
-fn files_go_until_the_others_fit_into_the_bytes_and_that_of_today_stays() {
+fn files_are_removed_until_the_rest_fits_and_the_file_of_today_stays() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = five_days(folder.path(), SqliteRetention { days: None, bytes: Some(1) }, Indexing::Off);
     assert_eq!(["day 4"], messages(&store.reader(), "").as_slice());
@@ -96,7 +96,7 @@ impl Store for FullDiskStore {
 }
 
 #[test]
-fn old_files_go_also_while_nothing_can_be_written() {
+fn old_files_are_removed_even_while_nothing_can_be_written() {
     let folder = tempfile::tempdir().unwrap();
     let (store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     drop(store);
@@ -122,7 +122,7 @@ fn old_files_go_also_while_nothing_can_be_written() {
 }
 
 #[test]
-fn a_file_that_is_removed_while_it_is_read_does_not_come_back() {
+fn a_file_removed_while_it_is_read_does_not_reappear() {
     let folder = tempfile::tempdir().unwrap();
     let retention = SqliteRetention { days: Some(1), bytes: None };
     let options = |hand: &ManualClock| SqliteOptions {
@@ -217,7 +217,7 @@ fn after_days_without_a_service_old_records_stay_for_a_while_within_the_byte_lim
 }
 
 #[test]
-fn without_a_limit_nothing_goes() {
+fn without_a_limit_nothing_is_removed() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, hand) = five_days(folder.path(), SqliteRetention::default(), Indexing::Off);
     hand.set(TODAY + 1000 * DAY);
@@ -227,7 +227,7 @@ fn without_a_limit_nothing_goes() {
 }
 
 #[test]
-fn indexes_go_with_their_files() {
+fn indexes_are_removed_with_their_files() {
     let folder = tempfile::tempdir().unwrap();
     let retention = SqliteRetention { days: Some(0), bytes: None };
     let (mut store, hand) = five_days(folder.path(), retention, Indexing::Background);

@@ -141,7 +141,7 @@ fn streams_are_kept_although_the_clock_was_wrong_for_a_while() {
 }
 
 #[test]
-fn a_file_that_was_not_made_whole_is_made_again() {
+fn an_incompletely_created_file_is_created_again() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -158,7 +158,7 @@ fn a_file_that_was_not_made_whole_is_made_again() {
 }
 
 #[test]
-fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_else_knew_of_it() {
+fn a_complete_file_counts_even_if_the_process_was_killed_before_registering_it() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -184,7 +184,7 @@ fn a_file_that_is_whole_counts_even_if_the_process_was_killed_before_anything_el
 }
 
 #[test]
-fn a_lost_or_damaged_catalog_is_made_again_from_the_files() {
+fn a_lost_or_damaged_catalog_is_rebuilt_from_the_files() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     for (day, damage) in [None, Some("no database, but long enough to look at".repeat(50))].into_iter().enumerate() {
@@ -206,7 +206,7 @@ fn a_lost_or_damaged_catalog_is_made_again_from_the_files() {
 }
 
 #[test]
-fn if_the_newest_file_is_taken_away_the_one_before_it_is_not_written_to() {
+fn if_the_newest_file_is_removed_the_previous_one_is_not_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -257,7 +257,7 @@ fn a_file_found_damaged_is_left_alone_and_its_streams_continue_in_a_new_one() {
 }
 
 #[test]
-fn days_without_records_leave_files_that_queries_pass_over() {
+fn queries_skip_the_files_of_days_without_records() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);

@@ -38,7 +38,7 @@ fn full(text: &str) -> Record<'static> {
 }
 
 #[test]
-fn every_field_comes_back_as_it_was() {
+fn every_field_is_returned_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     for text in [
@@ -73,7 +73,7 @@ fn every_field_comes_back_as_it_was() {
 }
 
 #[test]
-fn values_of_every_type_come_back_in_their_order() {
+fn values_of_every_type_are_returned_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let list = vec![Value::Int(i64::MIN), Value::Float(0.1), Value::Bool(true), Value::Null, Value::text("\0")];
@@ -89,7 +89,7 @@ fn values_of_every_type_come_back_in_their_order() {
 }
 
 #[test]
-fn records_come_newest_first_and_equal_ones_the_last_to_arrive_first() {
+fn records_are_returned_newest_first_and_latest_arrival_first() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
 
@@ -99,7 +99,7 @@ fn records_come_newest_first_and_equal_ones_the_last_to_arrive_first() {
 }
 
 #[test]
-fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days() {
+fn late_and_future_records_are_found_by_their_own_time_among_records_of_other_days() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -124,7 +124,7 @@ fn late_and_future_records_are_found_by_their_own_time_among_those_of_other_days
 }
 
 #[test]
-fn an_answer_ends_at_its_limit_and_when_its_reader_has_enough() {
+fn an_answer_ends_at_its_limit_and_when_its_reader_stops() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
@@ -159,7 +159,7 @@ fn many_records_of_one_time_are_read_in_pages_without_gaps() {
 }
 
 #[test]
-fn counts_come_with_the_greatest_first_and_intervals_with_the_oldest() {
+fn counts_are_sorted_from_the_greatest_and_intervals_from_the_oldest() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);

@@ -74,7 +74,7 @@ fn version(path: &Path) -> i64 {
 const OLD: [&str; 4] = ["old 2 2", "old 2 1", "old 1 2", "old 1 1"];
 
 #[test]
-fn a_folder_of_the_version_before_is_read_without_a_change() {
+fn a_folder_of_the_previous_version_is_read_without_a_change() {
     let folder = tempfile::tempdir().unwrap();
     folder_of_version_1(folder.path());
     let reader = SqliteReader::open(folder.path()).unwrap();
@@ -94,7 +94,7 @@ fn a_folder_of_the_version_before_is_read_without_a_change() {
 }
 
 #[test]
-fn a_folder_of_the_version_before_gets_new_records_and_an_index() {
+fn a_folder_of_the_previous_version_gets_new_records_and_an_index() {
     use logspool_server::stores::sqlite::Indexing;
     let folder = tempfile::tempdir().unwrap();
     folder_of_version_1(folder.path());

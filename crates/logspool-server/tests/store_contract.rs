@@ -76,7 +76,7 @@ fn find(reader: &dyn QueryReader, text: &str) -> Vec<Record<'static>> {
 }
 
 #[test]
-fn a_repeated_batch_is_stored_once_and_found_also_after_the_store_is_reopened() {
+fn a_repeated_batch_is_stored_once_and_found_even_after_the_store_is_reopened() {
     for kind in stores::ALL {
         let folder = tempfile::tempdir().unwrap();
         let Some(address) = new_address(kind, &folder) else { continue };
@@ -121,7 +121,7 @@ fn messages(records: &[Record<'_>]) -> String {
 }
 
 #[test]
-fn the_time_of_arrival_can_be_asked() {
+fn the_time_of_arrival_can_be_queried() {
     let now = now_ns();
     let minute = 60_000_000_000;
     let record = |message: &'static str, time_ns, arrived_ns| Record {
@@ -230,7 +230,7 @@ fn the_newest_record_of_each_value_is_found() {
 }
 
 #[test]
-fn an_address_that_does_not_fit_is_refused_with_the_form() {
+fn an_invalid_address_is_refused_with_the_valid_form() {
     let refused = |text: &str| match text.parse::<StoreAddress>() {
         Ok(address) => panic!("{text} is accepted as {address}"),
         Err(error) => error,

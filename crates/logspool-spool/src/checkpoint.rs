@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_read_back_and_every_changed_byte_is_noticed() {
+    fn a_state_is_read_back_and_every_changed_byte_is_detected() {
         let positions = (0..MAX_CONSUMERS as u64).map(|consumer| (consumer, consumer * 3)).collect();
         let state = CheckpointState {
             generation: 7,

@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_read_back_and_zeros_are_none() {
+    fn a_frame_is_read_back_and_zeros_are_not_a_frame() {
         let key = FrameKey::new(&Id([7; 16]));
         let mut frame = UnsyncedFrame::new(10, 8, 3, 2, b"three records");
         let bytes = frame.bytes_for(key).to_vec();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_of_a_head_is_noticed() {
+    fn every_changed_byte_of_a_head_is_detected() {
         let key = FrameKey::new(&Id([7; 16]));
         let bytes = UnsyncedFrame::new(1, 1, 1, 0, b"x").bytes_for(key).to_vec();
         for at in 0..HEAD_BYTES {

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_make_a_payload_in_order_only() {
+    fn parts_form_a_payload_only_in_order() {
         let mut joiner = Joiner::default();
         let frames =
             [(WHOLE, "a"), (BEGIN, "lost"), (BEGIN, "b"), (MIDDLE, "c"), (END, "d"), (END, "lost"), (WHOLE, "e")];

@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no openat")]
-    fn notes_that_found_no_room_are_made_by_the_next_try() {
+    fn notes_that_did_not_fit_on_the_disk_are_written_by_the_next_try() {
         let private = std::fs::Permissions::from_mode(0o700);
         let place = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let (folder, sink) = (Folder::open_existing(place.path()).unwrap(), place.path().join(sink_folder(3)));

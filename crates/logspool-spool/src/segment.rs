@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_what_a_file_is() {
+    fn file_names_show_the_kind_of_file() {
         assert_eq!(FileKind::Segment(7), file_kind(&segment_name(7)));
         assert_eq!(FileKind::Spare(7), file_kind(&spare_name(7)));
         assert_eq!(FileKind::Unfinished(Some(7)), file_kind(&unfinished_name(7)));

@@ -59,7 +59,7 @@ fn read_all(spool: &mut Spool<RealDisk>, mut cursor: u64) -> u64 {
 }
 
 #[test]
-fn what_was_appended_is_there_after_opening_again() {
+fn appended_records_are_there_after_reopening() {
     let folder = folder();
     let mut spool = open(folder.path(), small());
     assert_eq!(0, spool.add_consumer(CONSUMER).unwrap());
@@ -81,7 +81,7 @@ fn what_was_appended_is_there_after_opening_again() {
 }
 
 #[test]
-fn batches_that_a_sink_refuses_lie_with_the_dead_and_stop_nobody() {
+fn batches_refused_by_a_sink_are_set_aside_and_block_no_other() {
     let folder = folder();
     let mut spool = open(folder.path(), small());
     spool.add_consumer(CONSUMER).unwrap();
@@ -99,7 +99,7 @@ fn batches_that_a_sink_refuses_lie_with_the_dead_and_stop_nobody() {
 }
 
 #[test]
-fn the_oldest_are_given_up_where_that_is_wanted_and_the_reader_is_told() {
+fn the_oldest_records_are_dropped_if_so_configured_and_the_reader_learns_it() {
     let folder = folder();
     let segment_bytes = 128 * 1024;
     let options = Options { segment_bytes, max_bytes: 5 * segment_bytes, when_full: WhenFull::DropOldest, ..small() };
@@ -319,7 +319,7 @@ fn fill(spool: &mut Spool<RealDisk>) -> SpoolError {
 }
 
 #[test]
-fn a_full_disk_refuses_batches_and_goes_on_when_they_are_delivered() {
+fn a_full_disk_refuses_batches_until_others_are_delivered() {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut spool = open(disk.0.path(), small());
     spool.add_consumer(CONSUMER).unwrap();
@@ -341,7 +341,7 @@ fn a_full_disk_refuses_batches_and_goes_on_when_they_are_delivered() {
 }
 
 #[test]
-fn a_full_disk_is_opened_again_with_everything_on_it() {
+fn a_spool_on_a_full_disk_reopens_with_all_its_records() {
     let Some(disk) = SmallDisk::mount() else { return };
     let mut spool = open(disk.0.path(), small());
     spool.add_consumer(CONSUMER).unwrap();
@@ -364,7 +364,7 @@ fn a_full_disk_is_opened_again_with_everything_on_it() {
 }
 
 #[test]
-fn a_second_folder_takes_what_the_first_has_no_room_for() {
+fn a_second_folder_takes_the_batches_that_do_not_fit_into_the_first() {
     let Some(disk) = SmallDisk::mount() else { return };
     let second = folder();
     let disks = || [disk.0.path(), second.path()].map(|path| RealDisk::open(path).unwrap());

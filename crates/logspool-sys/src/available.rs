@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_machine_says_how_much_is_available() {
+    fn the_available_memory_of_the_machine_is_read() {
         let text = "MemTotal:       16384 kB\nMemFree:          100 kB\nMemAvailable:    4096 kB\n";
         assert_eq!(Some(4096 * 1024), available_in_machine(text));
         assert_eq!(None, available_in_machine("MemTotal: 1 kB\n"));

@@ -8,12 +8,12 @@
 //!
 //! | side | stores | loads | weakened by | model |
 //! |---|---|---|---|---|
-//! | [`RunningFlag::try_start`] | the caller cleared its word | `runs` | `flag_start` | `a_thread_is_never_left_out` |
-//! | [`RunningFlag::stop_unless`] | `runs` | the caller's word | `flag_stop` | `a_thread_is_never_left_out` |
-//! | [`WorkPause::begin_work`] | `works` | `paused_until` | `work_before_look` | `no_work_begins_in_a_pause` |
-//! | [`WorkPause::pause_until`] | `paused_until` | `works` | `pause_before_look` | `no_work_begins_in_a_pause` |
-//! | [`Shutdown::enter`] | `inside` | `ender` | `enter_before_look` | `an_end_sees_who_entered_before_it` |
-//! | [`Shutdown::begin`] | `ender` | `inside` | `end_before_look` | `an_end_sees_who_entered_before_it` |
+//! | [`RunningFlag::try_start`] | the caller cleared its word | `runs` | `flag_start` | `a_thread_never_misses_its_run` |
+//! | [`RunningFlag::stop_unless`] | `runs` | the caller's word | `flag_stop` | `a_thread_never_misses_its_run` |
+//! | [`WorkPause::begin_work`] | `works` | `paused_until` | `work_before_look` | `no_work_starts_during_a_pause` |
+//! | [`WorkPause::pause_until`] | `paused_until` | `works` | `pause_before_look` | `no_work_starts_during_a_pause` |
+//! | [`Shutdown::enter`] | `inside` | `ender` | `enter_before_look` | `a_shutdown_sees_threads_that_entered_before_it` |
+//! | [`Shutdown::begin`] | `ender` | `inside` | `end_before_look` | `a_shutdown_sees_threads_that_entered_before_it` |
 
 use crate::published::{Entered, Published};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence, guarded, is_weakened};

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_program_reuses_at_once_is_noticed_and_left_open() {
+    fn a_descriptor_reused_by_the_program_at_once_is_detected_and_left_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ours");
         fs::write(&path, "ours").unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_another_file_leaves_no_descriptor() {
+    fn a_name_of_another_file_leaks_no_descriptor() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut numbers = Vec::new();
         let opened = open_high(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_program_closes_at_once_is_opened_again() {
+    fn a_descriptor_closed_by_the_program_at_once_is_opened_again() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let mut tries = 0;
         let expected = file.as_file().metadata().unwrap().ino();

@@ -7,7 +7,7 @@
 //! data.
 //!
 //! Orderings: `lock_order`, when a thread takes the lock, pairs with `unlock_order` in `ForkSafeGuard::drop`. The pair
-//! makes the last holder's writes visible (model: `a_lock_shows_what_its_last_holder_did`).
+//! makes the last holder's writes visible (model: `a_lock_makes_writes_of_its_last_holder_visible`).
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_at_a_time_holds_it() {
+    fn one_thread_at_a_time_holds_the_lock() {
         static LOCK: ForkSafeLock<u64> = ForkSafeLock::new(0);
         let count = || (0..10_000).for_each(|_| *LOCK.lock() += 1);
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(count))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_takes_it_from_a_thread_of_its_parent() {
+    fn a_forked_child_takes_the_lock_from_a_thread_of_its_parent() {
         static LOCK: ForkSafeLock<u64> = ForkSafeLock::new(7);
         let held = LOCK.lock();
         // SAFETY: the child does nothing but atomics and `_exit`.
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_begins_with_a_value_of_its_own() {
+    fn a_forked_child_starts_with_its_own_value() {
         static VALUE: PerProcess<u64> = PerProcess::new();
         VALUE.with(|value| *value = 7);
         // SAFETY: the child does nothing but atomics, two allocations and `_exit`.

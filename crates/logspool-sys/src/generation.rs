@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_processes_of_a_line_have_the_same_number() {
+    fn no_process_and_descendant_have_the_same_number() {
         let own = process();
         let in_child = |numbers: &[u64]| -> libc::c_int {
             let number = process();

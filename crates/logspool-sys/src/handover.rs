@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_side_has_the_files_under_their_names() {
+    fn the_keeper_holds_the_files_under_their_names() {
         let (handover, socket) = Handover::pair().unwrap();
         let (program, keeper) = (MemoryFiles::with_keeper(handover), MemoryFiles::default());
         program.create("a", true).unwrap().write_all_at(b"text", 0).unwrap();
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_full_socket_does_not_take_waits_in_memory() {
+    fn files_that_a_full_socket_does_not_accept_wait_in_memory() {
         let (handover, socket) = Handover::pair().unwrap();
         let file = memory_file().unwrap();
         let mut added = 0;
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_that_stopped_reading_misses_files_and_a_dead_one_all() {
+    fn a_keeper_that_stopped_reading_misses_some_files_and_a_dead_one_all() {
         let (handover, socket) = Handover::pair().unwrap();
         let file = memory_file().unwrap();
         assert!(handover.is_kept());

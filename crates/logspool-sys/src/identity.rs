@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_tells_the_process() {
+    fn the_name_identifies_the_process() {
         let this = ProcessIdentity::current();
         assert_eq!(Some(this), ProcessIdentity::parse(&this.to_string()));
         assert_eq!(std::process::id(), this.pid);
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_of_this_process_is_its_own_whatever_start_its_name_tells() {
+    fn a_segment_of_this_process_is_its_own_whatever_start_time_its_name_has() {
         let this = ProcessIdentity::current();
         assert!(ProcessIdentity { start: this.start + 1, ..this }.is_current());
         assert!(!ProcessIdentity { image: this.image ^ 1, ..this }.is_current(), "a program that was here before exec");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forked_child_is_another_process() {
+    fn a_forked_child_has_another_identity() {
         let this = ProcessIdentity::current();
         // SAFETY: the child allocates, reads /proc and ends by `_exit`. The only lock of another thread that it may
         // wait for is the allocator's, which the C library makes usable in children.

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_that_the_program_reused_is_neither_written_nor_closed() {
+    fn a_descriptor_reused_by_the_program_is_neither_written_nor_closed() {
         let mut kept = KeptDescriptor::new(memory_file().unwrap());
         kept.get_mut().unwrap().write_all(b"ours").unwrap();
         let foreign = memory_file().unwrap();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_successor_with_the_same_number_and_file_is_not_closed() {
+    fn a_later_descriptor_with_the_same_number_and_file_is_not_closed() {
         let file = memory_file().unwrap();
         let kept = KeptDescriptor::new(file.try_clone().unwrap());
         let number = kept.number();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_number_is_gone() {
+    fn a_closed_descriptor_is_detected() {
         let kept = KeptDescriptor::new(memory_file().unwrap());
         // SAFETY: a number of this test.
         unsafe { libc::close(kept.number()) };

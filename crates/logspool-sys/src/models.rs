@@ -75,12 +75,12 @@ fn data_is_seen<W: Send + Sync + 'static>(
 }
 
 #[test]
-fn published_data_is_seen() {
+fn published_data_is_visible() {
     data_is_seen(|| AtomicU64::new(0), |word| word.publish(1), |word| word.observe() == 1);
 }
 
 #[test]
-fn exchanged_data_moves_both_ways() {
+fn exchanged_data_is_visible_to_both_sides() {
     model_that_reaches(|reached| {
         let about = About::new(AtomicU32::new(0));
         let other = {
@@ -100,7 +100,7 @@ fn exchanged_data_moves_both_ways() {
 }
 
 #[test]
-fn first_of_two_is_seen_by_both() {
+fn both_threads_see_the_first_of_two_published_values() {
     model_that_reaches(|reached| {
         let about = About::new(AtomicPtr::new(std::ptr::null_mut::<u8>()));
         let mark = |index: usize| std::ptr::without_provenance_mut(index + 1);
@@ -120,12 +120,12 @@ fn first_of_two_is_seen_by_both() {
 }
 
 #[test]
-fn a_count_shows_what_was_counted() {
+fn a_count_makes_the_counted_work_visible() {
     data_is_seen(|| AtomicU64::new(0), |word| assert_eq!(1, word.advance()), |word| word.observe() == 1);
 }
 
 #[test]
-fn a_number_shows_what_was_done_before_it() {
+fn a_number_makes_earlier_work_visible() {
     data_is_seen(
         || AtomicU64::new(0),
         |word| assert!(word.advance_both_ways() > 0),
@@ -134,12 +134,12 @@ fn a_number_shows_what_was_done_before_it() {
 }
 
 #[test]
-fn a_raised_mark_shows_the_work_below_it() {
+fn a_raised_mark_makes_the_work_below_it_visible() {
     data_is_seen(|| AtomicU64::new(3), |word| word.raise(5), |word| word.observe() >= 5);
 }
 
 #[test]
-fn a_bit_shows_what_it_is_about() {
+fn a_bit_makes_its_data_visible() {
     data_is_seen(|| AtomicU64::new(1), |word| word.add_bits(4), |word| word.observe() & 4 != 0);
 }
 
@@ -169,13 +169,13 @@ fn one_at_a_time<W: Entered + Send + Sync + 'static>(word: fn() -> W) {
 }
 
 #[test]
-fn one_thread_at_a_time_is_inside() {
+fn only_one_thread_at_a_time_runs() {
     one_at_a_time(|| AtomicU32::new(0));
     one_at_a_time(|| AtomicBool::new(false));
 }
 
 #[test]
-fn a_thread_is_never_left_out() {
+fn a_thread_never_misses_its_run() {
     model_that_reaches(|reached| {
         let shared = Arc::new((RunningFlag::new(), AtomicU32::new(1)));
         assert!(shared.0.try_start());
@@ -194,7 +194,7 @@ fn a_thread_is_never_left_out() {
 }
 
 #[test]
-fn no_work_begins_in_a_pause() {
+fn no_work_starts_during_a_pause() {
     model_that_reaches(|reached| {
         let shared = Arc::new(WorkPause::default());
         let worker = {
@@ -218,7 +218,7 @@ fn no_work_begins_in_a_pause() {
 }
 
 #[test]
-fn one_of_two_sides_of_the_barrier_sees_the_other() {
+fn one_side_of_the_barrier_sees_the_other() {
     model_that_reaches(|reached| {
         let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let frequent = {
@@ -241,7 +241,7 @@ fn one_of_two_sides_of_the_barrier_sees_the_other() {
 }
 
 #[test]
-fn a_lock_shows_what_its_last_holder_did() {
+fn a_lock_makes_writes_of_its_last_holder_visible() {
     model_that_reaches(|reached| {
         let about = About::new(ForkSafeLock::new(()));
         let add = |about: &About<ForkSafeLock<()>>| {
@@ -264,7 +264,7 @@ fn a_lock_shows_what_its_last_holder_did() {
 }
 
 #[test]
-fn a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it() {
+fn a_step_makes_its_work_visible_and_wakes_waiters() {
     model_that_reaches(|reached| {
         let about = About::new(Steps::new());
         let worker = {
@@ -287,7 +287,7 @@ fn a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it() {
 }
 
 #[test]
-fn an_end_sees_who_entered_before_it() {
+fn a_shutdown_sees_threads_that_entered_before_it() {
     model_that_reaches(|reached| {
         let end = Arc::new(Shutdown::new());
         let guest = {

@@ -14,7 +14,7 @@ use crate::futex::{HIGH_ONE, WaitWord, high, low};
 use crate::sync::{Ordering, guarded};
 
 /// Ordering of a step: a caller that sees the step also sees everything that was done before it (model:
-/// `a_step_shows_what_was_done_in_it_and_wakes_who_waits_for_it`).
+/// `a_step_makes_its_work_visible_and_wakes_waiters`).
 #[inline(always)]
 fn step_order() -> Ordering {
     guarded("step_is_noted", Ordering::Release)

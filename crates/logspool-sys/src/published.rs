@@ -7,16 +7,16 @@
 //!
 //! | method | its ordering | pairs with | weakened by | model |
 //! |---|---|---|---|---|
-//! | [`Published::publish`] | Release store | `observe`, `exchange` | `word_publish` | `published_data_is_seen` |
+//! | [`Published::publish`] | Release store | `observe`, `exchange` | `word_publish` | `published_data_is_visible` |
 //! | [`Published::observe`] | Acquire load | `publish`, `publish_over`, `exchange`, `advance`, `raise` | `word_observe` | all of them |
-//! | [`Published::exchange`] | AcqRel swap | itself, `publish`, `observe` | `word_exchange` | `exchanged_data_moves_both_ways` |
-//! | [`Published::publish_over`] | Release exchange; Acquire where it fails | `observe`, itself | `word_publish_over`, `word_find_other` | `first_of_two_is_seen_by_both` |
-//! | [`Counted::advance`] | Release addition | `observe` | `word_advance` | `a_count_shows_what_was_counted` |
-//! | [`Counted::advance_both_ways`] | AcqRel addition | itself, `observe` | `word_take_number` | `a_number_shows_what_was_done_before_it` |
-//! | [`Counted::raise`] | Release maximum | `observe` | `word_raise` | `a_raised_mark_shows_the_work_below_it` |
-//! | [`Counted::add_bits`] | Release or | `observe` | `word_add_bits` | `a_bit_shows_what_it_is_about` |
-//! | [`Entered::try_enter`] | Acquire exchange | `leave` | `word_enter` | `one_thread_at_a_time_is_inside` |
-//! | [`Entered::leave`] | Release store | `try_enter` | `word_leave` | `one_thread_at_a_time_is_inside` |
+//! | [`Published::exchange`] | AcqRel swap | itself, `publish`, `observe` | `word_exchange` | `exchanged_data_is_visible_to_both_sides` |
+//! | [`Published::publish_over`] | Release exchange; Acquire where it fails | `observe`, itself | `word_publish_over`, `word_find_other` | `both_threads_see_the_first_of_two_published_values` |
+//! | [`Counted::advance`] | Release addition | `observe` | `word_advance` | `a_count_makes_the_counted_work_visible` |
+//! | [`Counted::advance_both_ways`] | AcqRel addition | itself, `observe` | `word_take_number` | `a_number_makes_earlier_work_visible` |
+//! | [`Counted::raise`] | Release maximum | `observe` | `word_raise` | `a_raised_mark_makes_the_work_below_it_visible` |
+//! | [`Counted::add_bits`] | Release or | `observe` | `word_add_bits` | `a_bit_makes_its_data_visible` |
+//! | [`Entered::try_enter`] | Acquire exchange | `leave` | `word_enter` | `only_one_thread_at_a_time_runs` |
+//! | [`Entered::leave`] | Release store | `try_enter` | `word_leave` | `only_one_thread_at_a_time_runs` |
 
 use crate::sync::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering, guarded};
 

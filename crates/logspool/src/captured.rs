@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_whole_however_the_bytes_come() {
+    fn lines_are_whole_however_the_bytes_arrive() {
         let expected = [("one", 0), ("", 0), ("two", 0), ("rest", 0)].map(|(text, cut)| (text.to_owned(), cut));
 
         assert_eq!(expected.to_vec(), split(&["one\n\ntwo\nrest"], 10));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_lines_are_there_and_later_ones_go_to_the_original() {
+    fn the_last_lines_are_captured_and_later_ones_go_to_the_original() {
         let (pipe, mut writer) = std::io::pipe().expect("a pipe can be made");
         let (restored, still_captured) = std::io::pipe().expect("a pipe can be made");
         let (mut seen, original) = std::io::pipe().expect("a pipe can be made");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_whole_entry_is_none() {
+    fn an_incomplete_entry_is_not_an_entry() {
         let entry = entry();
         for length in 0..entry.len() {
             assert_eq!(None, Chunk::decode(&entry[..length]), "{length} bytes");

@@ -11,7 +11,7 @@ mod host;
 mod pause;
 
 pub use host::CollectorHost;
-pub use pause::Pause;
+pub use pause::{LONGEST_PAUSE, Pause};
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -104,7 +104,6 @@ pub struct Collector {
     pass: Option<FlushPass>,
     seen_ticket: u64,
     tickets: VecDeque<(u64, u64)>,
-    refusals_told: u64,
     told_at: u64,
     depth: DepthWatch,
     seen_calls: u64,
@@ -135,7 +134,6 @@ impl Collector {
             pass: None,
             seen_ticket: 0,
             tickets: VecDeque::new(),
-            refusals_told: 0,
             told_at: 0,
             depth: DepthWatch::default(),
             seen_calls: 0,
@@ -343,15 +341,14 @@ impl Collector {
 
     /// The message about the records refused since the last such message, at most once a second.
     fn refusals_message(&mut self, host: &dyn CollectorHost) -> Option<String> {
-        let refusals = host.refusals();
+        let refusals = host.untold_refusals();
         let now = clock::monotonic_ns();
-        if refusals == self.refusals_told || now - self.told_at < REPORT_INTERVAL_NS {
+        if refusals == 0 || now - self.told_at < REPORT_INTERVAL_NS {
             return None;
         }
-        let text = format!("{} records dropped: the queue was full", refusals - self.refusals_told);
-        self.refusals_told = refusals;
+        host.note_told(refusals);
         self.told_at = now;
-        Some(text)
+        Some(format!("{refusals} records dropped: the queue was full"))
     }
 
     /// Adds a message of logspool itself to the batch, if one is due. A batch has at most one: its numbering at a

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_is_refused_names_both_libraries_and_the_mend() {
+    fn the_error_for_a_second_copy_names_both_libraries_and_a_fix() {
         let text = OtherCopy { library: "/other/logspool.so".to_owned(), table: 0 }.to_string();
         for part in [own_library().as_str(), "/other/logspool.so", "fix: load one copy"] {
             assert!(text.contains(part), "{text}");

@@ -22,7 +22,7 @@ use logspool_sys::sync::{AtomicU32, AtomicU64, Condvar, Mutex, MutexGuard, Order
 use crate::per_level::{self, PerLevel};
 
 /// Release: a caller that sees a record as settled also sees that the push of that record has begun. So the caller
-/// never counts too few records that are not durable (model: `a_checkpoint_never_counts_too_few`).
+/// never counts too few records that are not durable (model: `a_checkpoint_never_counts_too_few_records`).
 #[inline(always)]
 fn settle_order() -> Ordering {
     guarded("settled_is_shown", Ordering::Release)
@@ -34,7 +34,7 @@ fn credit_order() -> Ordering {
     guarded("settled_is_seen", Ordering::Acquire)
 }
 
-/// Release: a thread that sees the call in `calls` also sees it in `waiting` (model: `a_call_that_is_counted_waits`).
+/// Release: a thread that sees the call in `calls` also sees it in `waiting` (model: `a_counted_call_waits`).
 #[inline(always)]
 fn call_order() -> Ordering {
     guarded("call_is_counted", Ordering::Release)
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_that_is_gone_holds_nobody() {
+    fn a_removed_sink_blocks_no_call() {
         let pending_sync = PendingSync::new(WaitRule::Every, Vec::new());
         pending_sync.add_batch(1, [share(0, 0, 8, 0b100)].into_iter());
         pending_sync.add_batch(2, [share(1, 0, 8, 0b1)].into_iter());
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_waits_with_the_record_that_would_be_one_too_many() {
+    fn a_checkpoint_waits_at_the_record_that_would_exceed_the_limit() {
         let pending_sync = PendingSync::new(WaitRule::Checkpoint(3), vec![50]);
         pending_sync.begin();
         pending_sync.begin();

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_waits_right_behind_each_other_share_their_time() {
+    fn only_waits_that_follow_directly_share_their_time() {
         let [two, five] = [2, 5].map(Duration::from_secs);
         let lateness = Lateness::default();
         assert_eq!(five, lateness.remaining(five));

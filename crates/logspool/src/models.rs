@@ -38,7 +38,7 @@ fn make_durable(pending_sync: &PendingSync) {
 }
 
 #[test]
-fn a_call_returns_when_its_record_is_durable_and_sleeps_over_no_end() {
+fn a_call_returns_when_its_record_is_durable_and_never_misses_the_end() {
     model_that_reaches(|reached| {
         let pending_sync = Arc::new((PendingSync::new(WaitRule::Every, Vec::new()), AtomicBool::new(false)));
         let native = {
@@ -59,7 +59,7 @@ fn a_call_returns_when_its_record_is_durable_and_sleeps_over_no_end() {
 }
 
 #[test]
-fn a_checkpoint_never_counts_too_few() {
+fn a_checkpoint_never_counts_too_few_records() {
     model_that_reaches(|reached| {
         let pending_sync = Arc::new((PendingSync::new(WaitRule::Checkpoint(1), Vec::new()), AtomicBool::new(false)));
         let caller = {
@@ -88,7 +88,7 @@ fn a_checkpoint_never_counts_too_few() {
 }
 
 #[test]
-fn a_call_that_is_counted_waits() {
+fn a_counted_call_waits() {
     model_that_reaches(|reached| {
         let pending_sync = Arc::new(PendingSync::new(WaitRule::Every, Vec::new()));
         let caller = {
@@ -105,7 +105,7 @@ fn a_call_that_is_counted_waits() {
 }
 
 #[test]
-fn a_call_wakes_the_collector_or_is_seen() {
+fn a_call_wakes_the_collector_or_is_seen_by_it() {
     model_that_reaches(|reached| {
         let shared =
             Arc::new((PendingSync::new(WaitRule::Every, Vec::new()), AtomicU32::new(0), AtomicBool::new(false)));
@@ -133,7 +133,7 @@ fn a_call_wakes_the_collector_or_is_seen() {
 }
 
 #[test]
-fn a_descriptor_comes_with_its_name() {
+fn a_descriptor_is_visible_together_with_its_name() {
     model_that_reaches(|reached| {
         let place = Arc::new(HandlerPlace::free());
         let named =

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_finds_its_word_and_another_word_finds_none() {
+    fn a_typo_finds_its_word_and_an_unrelated_word_finds_none() {
         let known = ["file", "rotating", "service", "syslog"];
 
         for (word, expected) in [

@@ -146,7 +146,7 @@ macro_rules! options {
     (@unit) => { "" };
     (@unit seconds $($range:tt)+) => { "seconds" };
     (@unit $unit:literal $($range:tt)*) => { $unit };
-    (@range seconds $least:literal..=$most:tt) => { $crate::option::OptionRange::Seconds($least, $most) };
+    (@range seconds $least:tt..=$most:tt) => { $crate::option::OptionRange::Seconds($least, $most) };
     (@range $unit:literal, $least:literal..=$most:tt) => { $crate::option::OptionRange::Whole($least, $most as i128) };
     (@range $($unit:literal)?) => { $crate::option::OptionRange::Any };
 }

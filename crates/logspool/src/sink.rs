@@ -1,7 +1,7 @@
 //! The interface of sinks: a sink accepts finished lines.
 //!
 //! Pipeline stage: writer (see ARCHITECTURE.md). Each sink has its own writer thread, so it may block. The author of a
-//! sink writes `open` (see `sinks/mod.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries,
+//! sink writes `open` (see `sinks.rs`) and [`Sink::write`]; the writer handles queueing, overflow, retries,
 //! accounting and barriers. If the destination confirms records, the sink is also a [`Courier`].
 
 mod shared_log;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_is_whole_records_or_one_that_is_longer() {
+    fn a_piece_is_whole_records_or_one_longer_record() {
         let piece = |ends: &[u32], part: usize| {
             let bytes = vec![b'x'; *ends.last().unwrap() as usize - 1000];
             Lines { bytes: &bytes, marks: &marks(ends), before: 1000 }.piece(part, 200_000)

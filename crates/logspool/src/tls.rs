@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_certificate_vouch_for_nothing() {
+    fn bytes_that_are_not_a_certificate_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ca.pem");
         std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_follows_stored_ones_gives_its_lane_room_back_while_the_writer_is_at_work() {
+    fn a_chunk_after_spilled_ones_frees_its_lane_space_while_the_writer_works() {
         let stored = LONG_QUEUE + 1;
         let outlet = outlet_after_stall(stored);
         let now = monotonic_ns();
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_follows_few_stored_ones_is_left_to_the_writer() {
+    fn a_chunk_after_few_spilled_ones_is_left_to_the_writer() {
         let outlet = outlet_after_stall(3);
         let now = monotonic_ns();
         push(&outlet, 4, SPILL_ABOVE_BYTES, now);

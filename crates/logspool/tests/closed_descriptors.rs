@@ -72,7 +72,7 @@ fn close_and_log(folder: &Path, path: &Path, route: u32, sink: u32, before: u64)
 }
 
 #[test]
-fn the_programs_files_are_its_own_and_every_line_is_in_the_log() {
+fn the_files_of_the_program_are_untouched_and_every_line_is_in_the_log() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");

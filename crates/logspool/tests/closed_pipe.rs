@@ -10,7 +10,7 @@ use logspool::pipeline::{self, Options};
 use logspool_sys::kept::FileIdentity;
 
 #[test]
-fn a_pipe_that_was_closed_takes_nothing_more_and_that_is_counted() {
+fn records_for_a_closed_pipe_are_counted() {
     begin(Options::default());
     let (mut reader, writer) = pipe();
     let sink = lent_sink(&writer);

@@ -137,7 +137,7 @@ fn a_crash_in_the_middle_of_a_push_leaves_the_lines_before_it() {
 }
 
 #[test]
-fn a_stack_that_is_used_up_is_reported_by_rust_and_the_lines_are_there() {
+fn a_stack_overflow_is_reported_by_rust_and_the_lines_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
 
@@ -149,7 +149,7 @@ fn a_stack_that_is_used_up_is_reported_by_rust_and_the_lines_are_there() {
 }
 
 #[test]
-fn faults_that_the_program_mends_cost_it_little_and_its_logging_goes_on() {
+fn faults_that_the_program_handles_are_cheap_and_logging_continues() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
 

@@ -25,7 +25,7 @@ fn lines(path: &Path) -> usize {
 }
 
 #[test]
-fn no_more_than_the_credit_is_ever_at_risk_and_few_calls_pay_for_it() {
+fn at_most_the_credit_of_records_is_at_risk_and_few_calls_wait() {
     begin(options());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("checkpoint.log");

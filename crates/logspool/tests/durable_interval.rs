@@ -14,7 +14,7 @@ fn syncs() -> u64 {
 }
 
 #[test]
-fn what_is_written_is_synced_within_the_interval_and_not_for_each_record() {
+fn records_are_synced_within_the_interval_and_not_one_by_one() {
     begin(Options { durability: Durability::Interval, sync_interval: INTERVAL, ..Options::default() });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("interval.log");

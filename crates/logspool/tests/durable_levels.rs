@@ -19,7 +19,7 @@ fn lines(path: &Path) -> usize {
 }
 
 #[test]
-fn calls_of_these_levels_wait_and_others_do_not() {
+fn calls_of_durable_levels_wait_and_others_do_not() {
     begin(Options { durable_levels: vec![CRITICAL], ..Options::default() });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("levels.log");
@@ -62,7 +62,7 @@ fn a_durable_flush_syncs_what_it_is_for() {
 }
 
 #[test]
-fn levels_cannot_wait_where_the_queue_is_in_memory() {
+fn durable_levels_are_refused_with_a_queue_in_memory() {
     let options = Options { durability: Durability::Memory, durable_levels: vec![CRITICAL], ..Options::default() };
 
     assert!(options.validate().unwrap_err().to_string().contains("durable_levels"));

@@ -26,7 +26,7 @@ fn not_durable() -> u64 {
 }
 
 #[test]
-fn a_call_returns_when_its_record_lies_in_the_spool() {
+fn a_call_returns_when_its_record_is_in_the_spool() {
     begin(Options {
         durability: Durability::Sync,
         durability_timeout: DEADLINE,

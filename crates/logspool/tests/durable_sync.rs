@@ -24,7 +24,7 @@ fn not_durable() -> u64 {
 }
 
 #[test]
-fn what_a_call_has_returned_from_is_written_and_synced() {
+fn records_of_returned_calls_are_written_and_synced() {
     begin(options());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sync.log");
@@ -65,7 +65,7 @@ fn threads_share_syncs() {
 }
 
 #[test]
-fn a_frozen_pipe_times_its_own_calls_out_and_nobody_elses() {
+fn a_frozen_pipe_times_out_only_its_own_calls() {
     begin(options());
     let folder = tempfile::tempdir().unwrap();
     let (fifo, file) = (folder.path().join("fifo"), folder.path().join("file.log"));

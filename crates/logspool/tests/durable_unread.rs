@@ -16,7 +16,7 @@ fn not_durable() -> u64 {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_keeps_no_call_waiting() {
+fn an_unread_pipe_keeps_no_call_waiting() {
     begin(Options { durability: Durability::Sync, durability_timeout: DEADLINE, ..Options::default() });
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");

@@ -17,7 +17,7 @@ unsafe extern "C" fn fdatasync(descriptor: libc::c_int) -> libc::c_int {
     while HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: passes on the caller's argument.
+    // SAFETY: the system call takes a number, and refuses one that is no open descriptor.
     unsafe { libc::syscall(libc::SYS_fdatasync, descriptor) as libc::c_int }
 }
 
@@ -34,7 +34,7 @@ fn log_and_wait(route: u32) -> DurableWait {
 }
 
 #[test]
-fn a_record_whose_sync_hangs_is_not_durable_where_the_end_did_not_come() {
+fn a_record_whose_sync_hangs_is_not_durable_after_a_failed_exit() {
     begin(Options { durability: Durability::Sync, durability_timeout: DEADLINE, ..Options::default() });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hung.log");

@@ -12,7 +12,7 @@ use logspool::pipeline::{self, Options};
 const STALL: Duration = Duration::from_millis(500);
 
 #[test]
-fn a_segment_is_replaced_although_its_last_records_wait_for_a_sink() {
+fn a_segment_is_replaced_while_its_last_records_wait_for_a_sink() {
     // Together more than a pipe holds.
     let long = format!("{}\n", "x".repeat(9_999)).repeat(20);
     begin(Options { shutdown_timeout: DEADLINE, ..Options::default() });

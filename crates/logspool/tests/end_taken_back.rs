@@ -16,7 +16,7 @@ fn has_segment() -> bool {
 }
 
 #[test]
-fn what_is_logged_behind_an_end_that_did_not_come_lies_in_a_segment_again() {
+fn records_logged_after_a_failed_exit_are_in_a_segment_again() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");

@@ -8,7 +8,7 @@ use line::{DEADLINE, begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
 #[test]
-fn a_full_device_is_retried_counted_and_given_up_at_the_deadline() {
+fn writes_to_a_full_device_are_retried_counted_and_dropped_at_the_deadline() {
     begin(Options::default());
     let sink = file_sink(std::path::Path::new("/dev/full"));
     let route = route_to("full", sink);
@@ -31,7 +31,7 @@ fn a_full_device_is_retried_counted_and_given_up_at_the_deadline() {
 }
 
 #[test]
-fn a_file_that_may_grow_again_gets_everything_once() {
+fn a_file_that_can_grow_again_gets_everything_once() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("limited.log");

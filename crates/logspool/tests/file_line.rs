@@ -54,7 +54,7 @@ fn a_record_larger_than_a_lane_arrives_whole() {
 }
 
 #[test]
-fn a_closed_sink_has_written_everything_before_it_lets_go() {
+fn a_closed_sink_writes_everything_before_it_releases_its_file() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("closed.log");

@@ -8,7 +8,7 @@ use line::{DEADLINE, begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Flush, Options};
 
 #[test]
-fn a_flush_that_is_asked_for_while_the_threads_are_away_is_answered() {
+fn a_flush_requested_while_the_threads_are_stopped_is_answered() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let route = route_to("flushed", file_sink(&folder.path().join("flushed.log")));

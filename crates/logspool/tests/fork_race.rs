@@ -8,7 +8,7 @@ use line::{DEADLINE, begin, file_sink, log, route_to};
 use logspool::pipeline::{self, Options};
 
 #[test]
-fn no_record_is_left_lying_when_the_threads_leave_for_a_fork_and_return() {
+fn no_record_is_left_behind_when_the_threads_stop_for_a_fork_and_restart() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");

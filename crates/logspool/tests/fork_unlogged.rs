@@ -29,7 +29,7 @@ fn fork_thrice() {
 }
 
 #[test]
-fn no_writer_is_alive_at_a_fork_though_it_has_nothing_to_write() {
+fn no_writer_thread_is_alive_at_a_fork_even_if_it_is_idle() {
     begin(Options::default());
     let (_reader, writer) = std::io::pipe().unwrap();
     let writer = File::from(OwnedFd::from(writer));

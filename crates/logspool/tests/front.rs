@@ -20,7 +20,7 @@ fn counted(value: &mut u32) -> u32 {
 }
 
 #[test]
-fn a_program_logs_what_it_writes() {
+fn a_program_logs_its_records_as_written() {
     let folder = tempfile::tempdir().unwrap();
     let (text, json) = (folder.path().join("a.log"), folder.path().join("a.json"));
     let options = || Options { queue_dir: Some(folder.path().join("queue")), ..Options::default() };

@@ -9,7 +9,7 @@ use logspool::pipeline::Options;
 const TARGETS: usize = 20_000;
 
 #[test]
-fn a_target_for_each_connection_keeps_its_name_and_its_place_in_the_program() {
+fn a_target_for_each_connection_keeps_its_name_and_source_location() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
     front::builder()

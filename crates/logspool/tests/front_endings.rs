@@ -63,7 +63,7 @@ fn program(ending: &str, folder: &Path) -> Output {
 }
 
 #[test]
-fn a_full_device_is_told_once_and_fails_a_flush() {
+fn a_full_device_is_reported_once_and_fails_a_flush() {
     let folder = tempfile::tempdir().unwrap();
     let done = program("full", folder.path());
 

@@ -54,7 +54,7 @@ fn texts() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn each_text_is_what_format_makes() {
+fn each_text_equals_that_of_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");
     front::builder()

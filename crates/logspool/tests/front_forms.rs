@@ -173,7 +173,7 @@ fn calls() -> Vec<String> {
 }
 
 #[test]
-fn every_form_compiles_and_writes_what_format_makes() {
+fn every_form_compiles_and_writes_the_text_of_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json");
     front::builder()

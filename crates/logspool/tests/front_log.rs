@@ -7,7 +7,7 @@ use logspool::pipeline::Options;
 use logspool_record::format::{Extras, FormatSpec};
 
 #[test]
-fn records_of_log_keep_their_place_and_their_keys() {
+fn records_of_the_log_crate_keep_their_source_location_and_keys() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.json");
     let fields = [("at", "lineno"), ("level", "levelname"), ("logger", "name"), ("message", "message")];

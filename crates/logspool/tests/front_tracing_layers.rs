@@ -61,7 +61,7 @@ fn start(folder: &std::path::Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_layer_takes_what_its_levels_accept_and_hides_nothing() {
+fn a_layer_accepts_events_of_its_levels_and_hides_none_from_others() {
     let folder = tempfile::tempdir().unwrap();
     // A subscriber that is made before logging starts gets the levels of the start.
     let alone = tracing_subscriber::registry().with(layer());

@@ -20,12 +20,12 @@ unsafe extern "C" fn write(descriptor: libc::c_int, bytes: *const libc::c_void, 
     while descriptor == 2 && HANGS.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // SAFETY: passes on the caller's arguments.
+    // SAFETY: callers of `write` have `count` bytes at `bytes`; the system call gets the same arguments.
     unsafe { libc::syscall(libc::SYS_write, descriptor, bytes, count) as isize }
 }
 
 #[test]
-fn errors_that_are_shown_in_a_file_on_a_hung_disk_hold_up_nothing() {
+fn errors_printed_to_a_file_on_a_hung_disk_delay_nothing() {
     let timeout = Duration::from_millis(1);
     begin(Options {
         queue_bytes: 32 * 1024,

@@ -28,7 +28,7 @@ fn log_once(path: &Path, message: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_writer_of_a_closed_sink_writes_for_the_next_one_and_leaves_for_a_fork() {
+fn the_writer_of_a_closed_sink_serves_the_next_one_and_stops_for_a_fork() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.log");

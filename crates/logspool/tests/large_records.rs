@@ -28,7 +28,7 @@ fn text(index: u64) -> String {
 }
 
 #[test]
-fn large_records_are_bounded_while_nobody_takes_them_and_go_out_one_by_one() {
+fn large_records_are_bounded_while_unread_and_written_one_by_one() {
     // No large record fits into the overflow.
     begin(Options {
         overflow_bytes: Some(BYTES as u64),

@@ -11,7 +11,7 @@ const BYTES: usize = 20 * 1024 * 1024;
 const RECORDS: u64 = 4;
 
 #[test]
-fn records_larger_than_all_the_room_wait_for_a_sink_at_work() {
+fn records_larger_than_all_the_room_wait_for_a_working_sink() {
     begin(Options { overflow_bytes: Some(1024 * 1024), ..Options::default() });
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let path = folder.path().join("app.log");

@@ -11,7 +11,7 @@ use line::{DEADLINE, PIPE_BYTES, begin, lent_sink, log, pipe, read_to_end, route
 use logspool::pipeline::{self, Options};
 
 #[test]
-fn lines_logged_before_the_end_go_to_the_pipe_and_not_where_its_number_leads_by_now() {
+fn lines_logged_before_the_end_go_to_the_pipe_and_not_to_a_reused_descriptor() {
     begin(Options::default());
     let (mut reader, mut writer) = pipe();
     let route = route_to("reused", lent_sink(&writer));
@@ -45,7 +45,7 @@ fn the_reader_of_a_pipe_that_was_closed_sees_the_end() {
 }
 
 #[test]
-fn what_is_logged_between_a_fork_and_the_end_goes_to_the_pipe() {
+fn records_logged_between_a_fork_and_the_end_go_to_the_pipe() {
     begin(Options::default());
     let (mut reader, writer) = pipe();
     let route = route_to("forked", lent_sink(&writer));

@@ -10,7 +10,7 @@ use logspool::openmetrics::{self, FrontCounter};
 use logspool::pipeline::{self, Options};
 
 #[test]
-fn the_page_counts_what_was_logged_and_ends_as_the_format_demands() {
+fn the_page_counts_logged_records_and_ends_as_the_format_requires() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a \"quoted\" name.log");

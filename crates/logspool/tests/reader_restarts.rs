@@ -25,7 +25,7 @@ fn read_line(reader: &mut BufReader<File>) -> String {
 }
 
 #[test]
-fn lines_logged_while_no_reader_is_there_get_to_the_next_one() {
+fn lines_logged_without_a_reader_reach_the_next_reader() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fifo");
@@ -52,7 +52,7 @@ fn lines_logged_while_no_reader_is_there_get_to_the_next_one() {
 }
 
 #[test]
-fn a_pipe_that_lost_its_name_is_not_waited_for() {
+fn nothing_waits_for_a_pipe_whose_name_was_removed() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("fifo");

@@ -236,7 +236,7 @@ impl Outcomes {
 }
 
 #[test]
-fn one_changed_byte_anywhere_costs_what_it_hits() {
+fn one_changed_byte_anywhere_loses_only_the_data_that_it_is_in() {
     let specimen = Specimen::take();
     for kind in [".seg", ".over-", ".blob-"] {
         let (name, (bytes, length)) = specimen.files.iter().find(|(name, _)| name.contains(kind)).unwrap();
@@ -280,7 +280,7 @@ fn exchange_format(scene: &Scene, format: u32, other: u32) {
 }
 
 #[test]
-fn a_record_shown_thousands_of_times_takes_no_memory_and_costs_itself() {
+fn a_record_shown_thousands_of_times_takes_no_memory_and_loses_only_itself() {
     for which in [1, 2] {
         let scene = Scene::new(own_test!("child_process"));
         let fifo = scene.freeze_full();

@@ -39,7 +39,7 @@ fn before_live(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_file_that_hangs_holds_up_its_own_records_alone() {
+fn a_hanging_file_delays_only_its_own_records() {
     let scene = Scene::new(own_test!("child_process"));
     let (target, second) = (&scene.target, scene.second_target());
     let (fifo, second_fifo) = (scene.freeze_full(), freeze_full(&second));

@@ -83,12 +83,12 @@ fn large_records_survive_a_kill() {
 }
 
 #[test]
-fn a_file_that_is_rotated_has_every_line_once() {
+fn a_rotated_file_has_every_line_once() {
     kill_and_judge(Task::LogRotating, 5);
 }
 
 #[test]
-fn what_a_frozen_sink_did_not_take_survives_a_kill() {
+fn records_that_a_frozen_sink_did_not_accept_survive_a_kill() {
     let scene = scene();
     let fifo = scene.freeze_full();
     let witness = scene.spawn(Task::Log);

@@ -57,7 +57,7 @@ fn large_records_survive_a_kill() {
 }
 
 #[test]
-fn what_a_frozen_sink_did_not_take_survives_a_kill() {
+fn records_that_a_frozen_sink_did_not_accept_survive_a_kill() {
     let mut dice = Dice::new();
     let mut sum = Checked::default();
     for round in 0..rounds() {
@@ -82,7 +82,7 @@ fn what_a_frozen_sink_did_not_take_survives_a_kill() {
 }
 
 #[test]
-fn a_recoverer_killed_at_work_is_followed_by_another() {
+fn another_recoverer_continues_after_a_killed_one() {
     let mut dice = Dice::new();
     let (mut lines, mut interrupted) = (0, 0);
     for round in 0..rounds() {

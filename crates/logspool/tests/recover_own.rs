@@ -12,7 +12,7 @@ fn child_process() {
 }
 
 #[test]
-fn the_own_segment_is_left_alone_and_its_lock_stays() {
+fn a_process_does_not_recover_its_own_segment_and_keeps_its_lock() {
     if std::env::var_os("LOGSPOOL_CHILD").is_some() {
         return;
     }

@@ -77,7 +77,7 @@ fn assert_that_all_is_delivered_once(scene: &Scene) {
 }
 
 #[test]
-fn a_large_record_that_cannot_be_read_now_comes_with_the_next_recovery() {
+fn a_large_record_that_cannot_be_read_now_is_delivered_by_the_next_recovery() {
     let (scene, blob) = recovered_without(".blob-", spoil);
     assert_that_it_stays(&scene.recover());
 
@@ -100,7 +100,7 @@ fn spoil_when_entered(step: AppendStep, bytes: usize) -> usize {
 }
 
 #[test]
-fn an_overflow_file_that_cannot_be_read_now_comes_with_the_next_recovery() {
+fn an_overflow_file_that_cannot_be_read_now_is_delivered_by_the_next_recovery() {
     steps::watch(spoil_when_entered);
     let (scene, overflow) = recovered_without(".over-", |path| SPOILED_LATER.set(Some(path.to_owned())));
 

@@ -35,7 +35,7 @@ fn lock_times(scene: &Scene) -> (Folder, String, Times) {
 }
 
 #[test]
-fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
+fn failed_deliveries_are_retried_after_growing_pauses() {
     let (scene, witnessed) = dead_process();
     // A directory with the name of the target file.
     std::fs::create_dir(&scene.target).unwrap();
@@ -61,7 +61,7 @@ fn what_cannot_be_delivered_is_tried_again_after_pauses_that_grow() {
 }
 
 #[test]
-fn what_a_process_of_another_pid_namespace_left_is_for_its_own_next_start() {
+fn records_of_another_pid_namespace_are_left_to_its_own_next_start() {
     let (scene, _) = dead_process();
     let before = scene.names();
     for name in &before {
@@ -78,7 +78,7 @@ fn what_a_process_of_another_pid_namespace_left_is_for_its_own_next_start() {
 }
 
 #[test]
-fn a_process_that_lives_counts_as_another_one_and_is_left_alone() {
+fn the_segment_of_another_live_process_is_not_recovered() {
     let scene = Scene::new(own_test!("child_process"));
     let witness = scene.spawn(Task::LogAndWait);
     witness.await_report();

@@ -78,7 +78,7 @@ fn the_segment_of_a_live_process_is_left_alone() {
 }
 
 #[test]
-fn a_file_nobody_wants_keeps_its_segment_and_is_listed() {
+fn a_file_without_a_matching_handler_keeps_its_segment_and_is_listed() {
     let (scene, witnessed) = frozen_orphan(Task::Log);
     let report = recover_nothing(&scene);
     let records = match &report.kept[..] {
@@ -136,7 +136,7 @@ fn a_target_that_cannot_be_written_keeps_its_records_until_it_can() {
 }
 
 #[test]
-fn records_for_a_console_are_given_up_only_when_the_caller_says_so() {
+fn records_for_a_console_are_dropped_only_on_request() {
     let scene = Scene::new(own_test!("child_process"));
     let witness = scene.spawn(Task::LogToConsole);
     witness.await_report();
@@ -166,7 +166,7 @@ fn a_segment_of_another_major_version_stays() {
 }
 
 #[test]
-fn files_without_a_segment_go_only_when_they_hold_nothing() {
+fn files_without_a_segment_are_removed_only_if_they_are_empty() {
     let scene = Scene::new(own_test!("child_process"));
     let make = |name: &str| std::fs::write(scene.queue.path().join(name), "").unwrap();
     // Process ids of a foreign namespace, so that only their locks can show that they live.
@@ -191,7 +191,7 @@ fn files_without_a_segment_go_only_when_they_hold_nothing() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_holds_nothing() {
+fn a_missing_folder_has_no_leftovers() {
     let missing = Path::new("/dev/shm/logspool-orphan-missing");
 
     assert!(recover::scan(missing).unwrap().is_empty());

@@ -134,12 +134,12 @@ fn a_service_has_every_accepted_record_of_a_killed_process_once() {
 
 /// When records are refused, logspool adds messages of its own, which have a stream number and are in no lane.
 #[test]
-fn messages_about_refused_records_move_no_number() {
+fn messages_about_refused_records_change_no_record_number() {
     kill_and_recover(Task::LogToServiceTight, &[Weather::Slow, Weather::Cutting]);
 }
 
 #[test]
-fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbers() {
+fn the_successor_of_a_killed_recoverer_sends_the_same_record_numbers() {
     let mut dice = Dice::new();
     let (mut lines, mut interrupted) = (0, 0);
     for round in 0..rounds() {
@@ -167,7 +167,7 @@ fn a_recoverer_that_is_killed_is_followed_by_one_that_sends_under_the_same_numbe
 }
 
 #[test]
-fn a_message_that_the_service_has_and_the_process_does_not_know_of_moves_no_number() {
+fn a_message_whose_ack_was_lost_changes_no_record_number() {
     for round in 0..rounds() {
         let scene = Scene::with_service(own_test!("child_process"));
         let service = Service::start(scene.target.to_str().unwrap());
@@ -257,7 +257,7 @@ fn dropped(scene: &Scene) -> u64 {
 }
 
 #[test]
-fn records_dropped_on_the_way_move_no_number() {
+fn records_dropped_on_the_way_change_no_record_number() {
     let mut dice = Dice::new();
     let (mut all, mut missing, mut told) = (0, 0, 0);
     for round in 0..rounds() {

@@ -39,7 +39,7 @@ fn recovered(scene: &Scene, accepted: &HashMap<u32, u32>, what: &str) -> u64 {
 }
 
 #[test]
-fn a_writer_may_die_at_any_step() {
+fn a_writer_can_die_at_any_step() {
     let mut lines = 0;
     for deed in DEATHS.iter().filter(|deed| is_of_writers(deed)) {
         for time in TIMES {
@@ -54,7 +54,7 @@ fn a_writer_may_die_at_any_step() {
 }
 
 #[test]
-fn a_writer_that_takes_over_may_die_at_any_step() {
+fn a_writer_that_takes_over_can_die_at_any_step() {
     for deed in DEATHS.iter().filter(|deed| !matches!(deed, Deed::Die(AppendStep::Renamed))) {
         for time in [1, 2, 3] {
             let order = Order { deed: *deed, time };
@@ -90,7 +90,7 @@ fn frozen_orphan() -> (Scene, HashMap<u32, u32>) {
 }
 
 #[test]
-fn a_recoverer_may_die_at_any_step() {
+fn a_recoverer_can_die_at_any_step() {
     let mut lines = 0;
     for deed in DEATHS.iter().filter(|deed| is_of_writers(deed)) {
         let (scene, accepted) = frozen_orphan();

@@ -23,7 +23,7 @@ fn await_closed(path: &Path) {
 }
 
 #[test]
-fn everything_is_written_before_the_writer_lets_go() {
+fn everything_is_written_before_the_writer_closes_the_sink() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("retired.log");
@@ -68,7 +68,7 @@ fn a_sink_that_another_handler_uses_stays() {
 }
 
 #[test]
-fn a_record_that_comes_after_all_is_counted() {
+fn a_record_logged_after_the_sink_was_retired_is_counted() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late.log");

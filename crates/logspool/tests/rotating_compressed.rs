@@ -75,7 +75,7 @@ fn open_anew(scene: &Scene, how: Compression) {
 }
 
 #[test]
-fn numbers_move_up_in_their_compressed_form_and_the_oldest_goes() {
+fn compressed_backups_move_up_and_the_oldest_is_removed() {
     for (how, ending) in [(Compression::Gzip, "gz"), (Compression::Zstd, "zst")] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
@@ -93,7 +93,7 @@ fn numbers_move_up_in_their_compressed_form_and_the_oldest_goes() {
 }
 
 #[test]
-fn a_time_is_one_backup_in_whatever_form_it_is_there() {
+fn the_plain_and_compressed_backup_of_one_time_count_as_one() {
     const DAY: i64 = 86_400;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
@@ -143,7 +143,7 @@ fn a_backup_keeps_its_mode_and_its_time() {
 }
 
 #[test]
-fn two_forms_that_are_no_copies_of_each_other_stay_both_and_move_up_together() {
+fn two_different_forms_of_a_backup_both_stay_and_move_up_together() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     let file = |name: &str| folder.path().join(name);
@@ -159,7 +159,7 @@ fn two_forms_that_are_no_copies_of_each_other_stay_both_and_move_up_together() {
 }
 
 #[test]
-fn what_cannot_be_compressed_stays_plain_and_is_said() {
+fn backups_that_cannot_be_compressed_stay_plain_and_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     let mut sink = sized(&path, Compression::Gzip, 10, 3);
@@ -178,7 +178,7 @@ fn what_cannot_be_compressed_stays_plain_and_is_said() {
 }
 
 #[test]
-fn what_a_dead_process_has_begun_is_finished_or_removed_and_a_live_one_is_left_alone() {
+fn compressions_of_dead_processes_are_finished_or_removed_and_live_ones_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     std::fs::write(folder.path().join("app.log.1"), "plain\n").unwrap();
@@ -194,7 +194,7 @@ fn what_a_dead_process_has_begun_is_finished_or_removed_and_a_live_one_is_left_a
 }
 
 #[test]
-fn what_two_killed_processes_left_of_one_backup_is_cleaned_up() {
+fn the_leftovers_of_two_killed_processes_for_one_backup_are_cleaned_up() {
     for (how, ending) in [(Compression::Gzip, "gz"), (Compression::Zstd, "zst")] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");
@@ -216,7 +216,7 @@ fn what_two_killed_processes_left_of_one_backup_is_cleaned_up() {
 }
 
 #[test]
-fn a_process_may_die_at_any_step_of_a_compression() {
+fn a_process_can_die_at_any_step_of_a_compression() {
     let (mut lines, mut kills) = (0, 0);
     for (task, how) in BOTH {
         for deed in DEATHS_OF_COMPRESSION {

@@ -56,7 +56,7 @@ fn fails_to_write(feed: &mut Feed, sink: &mut dyn Sink) {
 }
 
 #[test]
-fn records_wait_for_a_folder_that_may_not_be_changed() {
+fn records_wait_for_a_read_only_folder() {
     let folder = tempfile::tempdir().unwrap();
     become_ordinary(folder.path());
     let path = folder.path().join("app.log");

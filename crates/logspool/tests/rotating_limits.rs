@@ -92,8 +92,8 @@ fn cut_line() {
 }
 
 #[test]
-fn the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed() {
-    alone(&own_test!("the_rest_of_a_line_goes_to_a_new_file_where_the_old_one_was_removed"), cut_and_removed);
+fn the_rest_of_a_line_goes_to_a_new_file_if_the_old_one_was_removed() {
+    alone(&own_test!("the_rest_of_a_line_goes_to_a_new_file_if_the_old_one_was_removed"), cut_and_removed);
 }
 
 fn cut_and_removed() {
@@ -116,11 +116,8 @@ fn cut_and_removed() {
 }
 
 #[test]
-fn the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried() {
-    alone(
-        &own_test!("the_file_that_has_its_new_name_is_not_renamed_or_removed_when_opening_is_retried"),
-        no_descriptors,
-    );
+fn an_already_renamed_file_is_neither_renamed_nor_removed_when_opening_is_retried() {
+    alone(&own_test!("an_already_renamed_file_is_neither_renamed_nor_removed_when_opening_is_retried"), no_descriptors);
 }
 
 fn no_descriptors() {

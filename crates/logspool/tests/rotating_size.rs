@@ -59,7 +59,7 @@ fn all_lines_between_two_rollovers_are_one_write() {
 }
 
 #[test]
-fn the_program_s_descriptor_stays_with_the_first_file() {
+fn the_descriptor_of_the_program_stays_with_the_first_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     let mut theirs = OpenOptions::new().append(true).create(true).open(&path).unwrap();
@@ -74,7 +74,7 @@ fn the_program_s_descriptor_stays_with_the_first_file() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_never_rotated() {
+fn only_regular_files_are_rotated() {
     for rules in [RotationRules::EARLY, RotationRules::CURRENT] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("app.log");

@@ -38,7 +38,7 @@ fn a_backlog_is_spread_over_the_files_by_the_time_of_its_records() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_overwritten_by_early_rules_and_respected_by_current_ones() {
+fn early_rules_overwrite_an_existing_name_and_current_rules_keep_it() {
     for (rules, backup, rest) in
         [(RotationRules::EARLY, "first\n", "second\n"), (RotationRules::CURRENT, "theirs\n", "first\nsecond\n")]
     {
@@ -78,7 +78,7 @@ fn a_backup_that_cannot_be_removed_is_reported_once_and_stops_nothing() {
 }
 
 #[test]
-fn what_is_no_regular_file_is_never_rotated_and_asked_once_an_interval() {
+fn only_regular_files_are_rotated_and_others_are_checked_once_an_interval() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     std::os::unix::fs::symlink("/dev/null", &path).unwrap();

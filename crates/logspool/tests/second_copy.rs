@@ -27,7 +27,7 @@ fn map_page_of_another_copy(library: &str) {
 }
 
 #[test]
-fn it_has_no_queue_and_counts_every_record_as_refused() {
+fn a_second_copy_has_no_queue_and_counts_every_record_as_refused() {
     map_page_of_another_copy("/opt/other/logspool.so");
     begin(Options::default());
     let folder = std::path::PathBuf::from(format!("/dev/shm/logspool-test-{}", std::process::id()));

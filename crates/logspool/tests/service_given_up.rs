@@ -14,7 +14,7 @@ use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
 
 #[test]
-fn what_is_not_acked_then_is_given_up_and_counted() {
+fn records_not_acked_at_the_deadline_are_dropped_and_counted() {
     begin(Options { durability: Durability::Memory, ..Options::default() });
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);

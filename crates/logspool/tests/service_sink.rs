@@ -91,7 +91,7 @@ fn records_for_another_machine_are_gzipped() {
 }
 
 #[test]
-fn records_longer_than_a_chunk_arrive_whole_each_in_one_of_its_own() {
+fn records_longer_than_a_chunk_arrive_whole_each_in_its_own_chunk() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     let (sink, route) = open(&service.address);
@@ -105,7 +105,7 @@ fn records_longer_than_a_chunk_arrive_whole_each_in_one_of_its_own() {
 }
 
 #[test]
-fn a_few_records_wait_for_no_others_longer_than_a_moment() {
+fn a_few_records_are_sent_without_waiting_for_more() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     let (sink, route) = open(&service.address);
@@ -117,7 +117,7 @@ fn a_few_records_wait_for_no_others_longer_than_a_moment() {
 }
 
 #[test]
-fn what_is_logged_before_the_service_is_there_arrives_when_it_comes() {
+fn records_logged_before_the_service_starts_arrive_when_it_starts() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (sink, route) = open(&unix(folder.path()));
@@ -138,7 +138,7 @@ fn what_is_logged_before_the_service_is_there_arrives_when_it_comes() {
 }
 
 #[test]
-fn acks_may_come_in_any_order_and_only_so_many_chunks_are_on_their_way() {
+fn acks_can_arrive_in_any_order_and_chunks_in_flight_are_limited() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
@@ -157,7 +157,7 @@ fn acks_may_come_in_any_order_and_only_so_many_chunks_are_on_their_way() {
 }
 
 #[test]
-fn after_a_cut_everything_unacked_comes_again_with_the_same_bytes_and_is_kept_once() {
+fn after_a_lost_connection_unacked_chunks_are_resent_unchanged_and_stored_once() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     let (sink, route) = open(&service.address);
@@ -236,7 +236,7 @@ fn a_silent_service_refuses_nothing_and_delays_no_other_sink() {
 }
 
 #[test]
-fn what_is_not_acked_when_the_sink_is_closed_goes_on_being_sent() {
+fn unacked_records_are_still_sent_after_the_sink_is_closed() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     service.set(Answer::Hold);
@@ -253,7 +253,7 @@ fn what_is_not_acked_when_the_sink_is_closed_goes_on_being_sent() {
 }
 
 #[test]
-fn an_idle_connection_that_the_service_closes_is_opened_again_and_is_no_error() {
+fn an_idle_connection_closed_by_the_service_is_reopened_without_an_error() {
     let _alone = alone();
     let service = Service::start("tcp://127.0.0.1:0");
     let (sink, route) = open(&service.address);
@@ -270,7 +270,7 @@ fn an_idle_connection_that_the_service_closes_is_opened_again_and_is_no_error() 
 }
 
 #[test]
-fn bytes_that_are_no_answer_end_the_connection_and_cost_nothing() {
+fn bytes_that_are_not_an_answer_end_the_connection_and_lose_nothing() {
     let _alone = alone();
     use std::io::{Read, Write};
 

@@ -82,7 +82,7 @@ fn wait_for_error(sink: u32, expected: &str) {
 }
 
 #[test]
-fn records_arrive_in_order_several_chunks_at_a_time_and_once_whatever_is_cut() {
+fn records_arrive_in_order_and_once_with_several_chunks_in_flight_and_lost_connections() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (authority, path) = (Authority::new("ours"), folder.path().join("ca.pem"));
@@ -121,7 +121,7 @@ fn records_arrive_in_order_several_chunks_at_a_time_and_once_whatever_is_cut() {
 }
 
 #[test]
-fn a_service_that_is_not_the_one_gets_nothing_until_it_is_and_then_everything() {
+fn an_impostor_gets_nothing_and_the_right_service_gets_everything() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (ours, other, path) = (Authority::new("ours"), Authority::new("other"), folder.path().join("ca.pem"));
@@ -159,7 +159,7 @@ fn a_service_that_is_not_the_one_gets_nothing_until_it_is_and_then_everything() 
 }
 
 #[test]
-fn who_shows_no_certificate_or_one_that_is_not_known_is_told_and_one_that_is_may_send() {
+fn only_clients_with_a_known_certificate_can_send_and_others_get_an_error() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (ours, other) = (Authority::new("ours"), Authority::new("other"));
@@ -191,7 +191,7 @@ fn who_shows_no_certificate_or_one_that_is_not_known_is_told_and_one_that_is_may
 }
 
 #[test]
-fn one_that_speaks_tls_and_one_that_does_not_name_the_mend() {
+fn errors_between_tls_and_plain_peers_name_a_fix() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (ours, path) = (Authority::new("ours"), folder.path().join("ca.pem"));
@@ -226,7 +226,7 @@ fn one_that_speaks_tls_and_one_that_does_not_name_the_mend() {
 }
 
 #[test]
-fn a_connection_whose_bytes_wait_in_the_session_goes_on() {
+fn a_connection_with_bytes_buffered_in_the_tls_session_continues() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let (authority, path) = (Authority::new("ours"), folder.path().join("ca.pem"));

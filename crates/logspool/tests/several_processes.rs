@@ -86,7 +86,7 @@ fn every_line_is_there_once_in_files_that_several_killed_processes_rotate() {
 }
 
 #[test]
-fn a_rotation_that_was_cut_is_made_good_by_the_next_process() {
+fn an_interrupted_rotation_is_finished_by_the_next_process() {
     for time in 1..=6 {
         let scene = Scene::new(own_test!("child_process"));
         let renamed = Order { deed: Deed::Die(sidecar::steps::AppendStep::Renamed), time };
@@ -104,7 +104,7 @@ fn a_rotation_that_was_cut_is_made_good_by_the_next_process() {
 }
 
 #[test]
-fn a_writer_that_hangs_inside_holds_nobody_up_and_is_made_good() {
+fn a_writer_that_hangs_during_a_write_blocks_no_caller_and_is_recovered() {
     let scene = Scene::new(own_test!("child_process"));
     let hangs = scene.spawn_as(Task::Log, 0, Some(Order { deed: Deed::Hang, time: 3 }));
     let listed = || sidecar::list(scene.queue.path()).unwrap();

@@ -47,7 +47,7 @@ fn end_in_the_middle(name: &str, folder: &Path, patience: Duration, end: impl Fn
 }
 
 #[test]
-fn a_sink_is_closed_behind_the_record_that_is_being_pushed() {
+fn a_sink_is_closed_after_the_record_that_is_being_pushed() {
     let folder = tempfile::tempdir().unwrap();
     end_in_the_middle("closed.log", folder.path(), Duration::ZERO, |sink| {
         assert!(pipeline::close_sink(sink, DEADLINE))
@@ -55,13 +55,13 @@ fn a_sink_is_closed_behind_the_record_that_is_being_pushed() {
 }
 
 #[test]
-fn a_sink_is_retired_behind_the_record_that_is_being_pushed() {
+fn a_sink_is_retired_after_the_record_that_is_being_pushed() {
     let folder = tempfile::tempdir().unwrap();
     end_in_the_middle("retired.log", folder.path(), DEADLINE / 10, pipeline::retire_sink);
 }
 
 #[test]
-fn the_process_ends_behind_the_record_that_is_being_pushed() {
+fn the_process_ends_after_the_record_that_is_being_pushed() {
     let folder = tempfile::tempdir().unwrap();
     end_in_the_middle("ended.log", folder.path(), Duration::ZERO, |_| {
         assert_eq!(0, pipeline::end(DEADLINE));

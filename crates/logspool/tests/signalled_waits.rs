@@ -42,7 +42,7 @@ fn have_signals_come() {
 }
 
 #[test]
-fn waits_end_though_signals_come_all_the_time() {
+fn waits_end_although_signals_arrive_all_the_time() {
     // Without overflow: the queue of a stalled sink is full after some hundred records.
     begin(Options {
         queue_bytes: 32 * 1024,

@@ -281,7 +281,7 @@ fn a_row_says_how_its_sinks_behave_and_where_they_write() {
 }
 
 #[test]
-fn names_are_told_apart_and_a_misspelt_one_is_refused_with_the_nearest() {
+fn names_are_distinguished_and_a_misspelt_one_is_refused_with_the_nearest() {
     let text = |text: &str| OptionValue::Text(text.to_owned());
     let define = |kind: &str, given: &[(&str, OptionValue)]| {
         let given = given.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
@@ -345,7 +345,7 @@ fn a_reader_that_falls_behind_gets_everything_once() {
 }
 
 #[test]
-fn a_device_without_room_takes_nothing_and_says_try_again() {
+fn a_device_without_room_accepts_nothing_and_asks_for_a_retry() {
     let full = File::options().write(true).open("/dev/full").unwrap();
     for (_, mut sample) in samples("/dev/full", full.as_raw_fd()) {
         if matches!(sinks::place(&sample), Place::Nowhere | Place::Address(_)) {
@@ -365,7 +365,7 @@ fn a_device_without_room_takes_nothing_and_says_try_again() {
 }
 
 #[test]
-fn a_destination_that_is_away_is_tried_again_and_gets_everything_once() {
+fn an_unreachable_destination_is_retried_and_gets_everything_once() {
     for index in 0..count() {
         let folder = tempfile::tempdir().unwrap();
         let (reader, _writer) = pipe();

@@ -26,7 +26,7 @@ fn of(options: &impl SinkOptions) -> Vec<u8> {
 }
 
 #[test]
-fn the_bytes_of_every_kind_are_those_that_were_recorded() {
+fn the_bytes_of_every_kind_equal_the_recorded_ones() {
     let path = || "/var/log/ä.log".to_owned();
 
     let a_path = recorded(Some("/var/log/ä.log"), "/var/log/ä.log");
@@ -68,7 +68,7 @@ fn the_bytes_of_every_kind_are_those_that_were_recorded() {
 }
 
 #[test]
-fn a_definition_of_a_file_is_these_bytes() {
+fn the_definition_of_a_file_has_the_specified_bytes() {
     let definition = FileOptions { path: "/a".to_owned() }.define(Descriptor::Open);
     let expected = b"\x08\x02\0\0\0\x06\x02\0\0\0/a\x06\x02\0\0\0/a";
 

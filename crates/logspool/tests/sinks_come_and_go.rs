@@ -10,7 +10,7 @@ use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::{FormatSpec, Style};
 
 #[test]
-fn places_of_closed_sinks_and_their_routes_are_used_again() {
+fn slots_of_closed_sinks_and_their_routes_are_reused() {
     begin(Options::default());
     let folder = tempfile::tempdir().unwrap();
     let lasting = folder.path().join("lasting.log");

@@ -36,7 +36,7 @@ fn await_that(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_frozen_pipe_fills_the_spool_and_gets_everything_in_order_while_records_go_on() {
+fn a_frozen_pipe_fills_the_spool_and_then_gets_everything_in_order() {
     begin_with_spool();
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");

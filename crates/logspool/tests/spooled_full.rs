@@ -12,7 +12,7 @@ use logspool::pipeline::{self, Options};
 const MIB: u64 = 1024 * 1024;
 
 #[test]
-fn a_full_spool_is_told_of_and_takes_records_again() {
+fn a_full_spool_is_reported_and_accepts_records_again() {
     let folder = PathBuf::from(format!("/tmp/logspool-spooled-full-{}", std::process::id()));
     begin(Options {
         overflow_bytes: Some(2 * MIB),

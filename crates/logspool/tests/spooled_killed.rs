@@ -25,7 +25,7 @@ fn rounds() -> u32 {
 const MAX_REPEATED: u64 = 64 * 1024 / 40 + 1;
 
 #[test]
-fn what_lies_in_a_spool_survives_a_kill() {
+fn records_in_a_spool_survive_a_kill() {
     let mut dice = Dice::new();
     let mut sum = Checked::default();
     let mut spooled = 0;
@@ -95,7 +95,7 @@ fn after_a_reboot_the_spool_is_delivered_without_its_segment() {
 }
 
 #[test]
-fn a_spool_whose_segment_is_gone_is_delivered_also_where_the_machine_runs_on() {
+fn a_spool_whose_segment_is_gone_is_delivered_even_without_a_reboot() {
     deliver_without_segment(|_| {});
 }
 
@@ -154,7 +154,7 @@ fn deliver_without_segment(start_anew: fn(&mut [u8])) {
 }
 
 #[test]
-fn what_a_full_disk_took_of_a_spool_does_not_come_again_with_the_next_try() {
+fn records_that_a_full_disk_accepted_are_not_repeated_by_the_next_try() {
     let (scene, mut text) = killed_with_spool();
     lose_segment(&scene);
     // Longer than any file of the spool, because the child has one limit for all files.

@@ -37,7 +37,7 @@ fn a_file_that_was_moved_removed_or_replaced_is_opened_again() {
 }
 
 #[test]
-fn the_program_s_descriptor_is_used_until_the_file_moves() {
+fn the_descriptor_of_the_program_is_used_until_the_file_moves() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.log");
     let theirs = OpenOptions::new().append(true).create(true).open(&path).unwrap();
@@ -52,7 +52,7 @@ fn the_program_s_descriptor_is_used_until_the_file_moves() {
 }
 
 #[test]
-fn records_wait_for_a_folder_that_is_away() {
+fn records_wait_for_a_missing_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (here, away) = (folder.path().join("logs"), folder.path().join("away"));
     fs::create_dir(&here).unwrap();

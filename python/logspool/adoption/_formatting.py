@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _logging_globals
 from logspool.base import _stock_classes
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: The name of each function in native code, with its class and its name there.
 _FUNCTIONS: dict[str, tuple[type, str]] = {

@@ -12,11 +12,17 @@ import sys
 import threading
 import time
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, NamedTuple
 
 from logspool import _native
 from logspool.base import _interpreter
 from logspool.base._stock_classes import changed_method, stock_function
+from logspool.base._tuples import NamedTuple
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class LoggingGlobals(NamedTuple):

@@ -6,9 +6,13 @@ of a record's format itself.
 
 from __future__ import annotations
 
-from typing import Any
-
 from logspool.base._stock_classes import changed_method
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: `formatTime` is called for each record whose format shows `asctime`, `formatMessage` for each record, the others for
 #: records with an exception or a stack.

@@ -12,11 +12,16 @@ import copyreg
 import logging
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _formatters, _logging_globals
 from logspool.base import _locks, _stock_classes
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Methods that would change how `copy.copy` copies a record.
 _COPYING = (

@@ -14,12 +14,16 @@ import os
 import re
 import sys
 import time
-from datetime import time as time_of_day
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _logging_globals, _own_classes
 from logspool.base import _stock_classes
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Methods that stock code calls on such handlers in addition to the methods of `FileHandler`.
 CALLED = (
@@ -139,7 +143,8 @@ def _timed(handler: Any) -> dict[str, Any] | str:
     if not all(_logging_globals.is_real_time(name) for name in ("time", "localtime", "gmtime", "strftime")):
         return "the clock is patched"
     at_time = handler.atTime
-    if at_time is not None and type(at_time) is not time_of_day:
+    datetime = sys.modules.get("datetime")
+    if at_time is not None and (datetime is None or type(at_time) is not datetime.time):
         return "its atTime is no datetime.time"
     if type(handler.rolloverAt) is not int:
         return "its rolloverAt is no int"

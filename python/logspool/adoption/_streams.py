@@ -11,12 +11,17 @@ from __future__ import annotations
 
 import io
 import os
-from typing import Any
 
 from logspool import _native
 
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
 #: Parts of words: object, byte offset into the object, mask, value. A mask of 0 only keeps the object alive.
-Watched = tuple[tuple[Any, int, int, int], ...]
+Watched = tuple[tuple[object, int, int, int], ...]
 
 _WORD = 8
 _WHOLE = (1 << 64) - 1

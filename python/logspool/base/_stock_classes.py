@@ -8,11 +8,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any, TypeVar
 
 from logspool import _native
 
-Answer = TypeVar("Answer")
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    _Answer = TypeVar("_Answer")
 
 #: (class, name) -> (native replacement, stock function), filled by `_install`.
 replaced: dict[tuple[type, str], tuple[Any, Any]] = {}
@@ -63,11 +68,11 @@ def native_method(cls: type, owner: str, name: str) -> tuple[Any, Any] | None:
     return known
 
 
-def kept_answer(ask: Callable[[type], Answer]) -> Callable[[type], Answer]:
+def kept_answer(ask: Callable[[type], _Answer]) -> Callable[[type], _Answer]:
     """Keep the answer of `ask` about a class until the class, its bases or logspool's methods change."""
-    answers: dict[int, tuple[int, Answer]] = {}
+    answers: dict[int, tuple[int, _Answer]] = {}
 
-    def answer(cls: type, /) -> Answer:
+    def answer(cls: type, /) -> _Answer:
         # The state is read first: a later change makes the answer stale, not wrong. No two classes have the same state.
         state = _native.class_state(cls)
         kept = answers.get(id(cls))

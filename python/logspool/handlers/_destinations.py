@@ -22,10 +22,12 @@ class _Destination(_handlers.SinkHandler):
     #: The cargo feature that a build needs for the sink; empty: every build has the sink.
     _feature = ""
 
-    def __init__(self, options: dict[str, Any], **own: Any) -> None:
+    def __init__(self, given: dict[str, Any]) -> None:
+        """Open the sink. `given` has the arguments of a class: options of the sink, and those of `install()`."""
         check_build(type(self))
-        _install.check_names(type(self), options)
-        super().__init__(self._name, **own, **options)
+        own = {name: value for name, value in given.items() if name not in ("self", "__class__", "options")}
+        _install.check_names(type(self), given["options"])
+        super().__init__(self._name, **own, **given["options"])
 
 
 def check_build(cls: type[_Destination]) -> None:
@@ -74,9 +76,7 @@ class SyslogHandler(_Destination):
         max_bytes: int = 8192,
         **options: Any,
     ) -> None:
-        super().__init__(
-            options, address=address, facility=facility, app_name=app_name, sd_id=sd_id, max_bytes=max_bytes
-        )
+        super().__init__(locals())
 
 
 class LineSocketHandler(_Destination):
@@ -99,7 +99,7 @@ class LineSocketHandler(_Destination):
     _name = "socket"
 
     def __init__(self, address: str, *, max_bytes: int = 65_507, **options: Any) -> None:
-        super().__init__(options, address=address, max_bytes=max_bytes)
+        super().__init__(locals())
         self.setFormatter(_json.JSONFormatter())
 
 
@@ -133,9 +133,7 @@ class GelfHandler(_Destination):
         max_bytes: int = 2_097_152,
         **options: Any,
     ) -> None:
-        super().__init__(
-            options, address=address, chunk_bytes=chunk_bytes, compression=compression, max_bytes=max_bytes
-        )
+        super().__init__(locals())
 
 
 class JournaldHandler(_Destination):
@@ -163,7 +161,7 @@ class JournaldHandler(_Destination):
         identifier: str | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(options, address=address, identifier=identifier)
+        super().__init__(locals())
 
 
 class LokiHandler(_Destination):
@@ -215,23 +213,7 @@ class LokiHandler(_Destination):
         batch_records: int = 1000,
         **options: Any,
     ) -> None:
-        super().__init__(
-            options,
-            address=address,
-            labels=labels,
-            logger_label=logger_label,
-            line=line,
-            structured_metadata=structured_metadata,
-            headers=headers,
-            user=user,
-            password=password,
-            token=token,
-            authorities=authorities,
-            timeout_seconds=timeout_seconds,
-            compress=compress,
-            batch_bytes=batch_bytes,
-            batch_records=batch_records,
-        )
+        super().__init__(locals())
 
 
 class ElasticsearchHandler(_Destination):
@@ -277,20 +259,7 @@ class ElasticsearchHandler(_Destination):
         batch_records: int = 1000,
         **options: Any,
     ) -> None:
-        super().__init__(
-            options,
-            address=address,
-            index=index,
-            headers=headers,
-            user=user,
-            password=password,
-            token=token,
-            authorities=authorities,
-            timeout_seconds=timeout_seconds,
-            compress=compress,
-            batch_bytes=batch_bytes,
-            batch_records=batch_records,
-        )
+        super().__init__(locals())
 
 
 class OTLPHandler(_Destination):
@@ -338,21 +307,7 @@ class OTLPHandler(_Destination):
         batch_records: int = 1000,
         **options: Any,
     ) -> None:
-        super().__init__(
-            options,
-            address=address,
-            service_name=service_name,
-            resource=resource,
-            headers=headers,
-            user=user,
-            password=password,
-            token=token,
-            authorities=authorities,
-            timeout_seconds=timeout_seconds,
-            compress=compress,
-            batch_bytes=batch_bytes,
-            batch_records=batch_records,
-        )
+        super().__init__(locals())
 
 
 class SQLiteHandler(_Destination):
@@ -386,7 +341,7 @@ class SQLiteHandler(_Destination):
         keep_days: int | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(options, path=path, synchronous=synchronous, busy_timeout=busy_timeout, keep_days=keep_days)
+        super().__init__(locals())
 
 
 #: The class for each name of a sink.

@@ -9,7 +9,7 @@ def lines_of(path):
     return [tuple(line.split(" ", 1)) for line in path.read_text().splitlines()]
 
 
-def test_a_thread_logs_what_it_has_kept_and_no_other(run_cpp, tmp_path):
+def test_a_thread_logs_only_the_records_that_it_kept(run_cpp, tmp_path):
     main = run_cpp("backtrace", tmp_path / "a.log", "threads").strip()
 
     lines = lines_of(tmp_path / "a.log")
@@ -26,7 +26,7 @@ def test_forked_children_keep_records_while_other_threads_do(run_cpp, tmp_path):
     assert sorted(wanted) == sorted(message for _, message in lines_of(tmp_path / "a.log"))
 
 
-def test_a_handler_that_interrupts_a_call_that_keeps_goes_on(run_cpp, tmp_path):
+def test_a_signal_handler_can_interrupt_a_call_that_keeps_a_record(run_cpp, tmp_path):
     run_cpp("backtrace", tmp_path / "a.log", "handlers")
 
     messages = [message for _, message in lines_of(tmp_path / "a.log")]
@@ -37,7 +37,7 @@ def test_a_handler_that_interrupts_a_call_that_keeps_goes_on(run_cpp, tmp_path):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_what_a_plugin_has_kept_is_logged_after_it_is_unloaded(run_cpp, library, tmp_path, compiler):
+def test_records_kept_by_a_plugin_are_logged_after_it_is_unloaded(run_cpp, library, tmp_path, compiler):
     plugin = tmp_path / "plugin.so"
     # Without these flags the library that first has a symbol of a header stays in the process.
     flags = ["-shared", "-fPIC", "-fvisibility=hidden", *(["-fno-gnu-unique"] if compiler == "g++" else [])]

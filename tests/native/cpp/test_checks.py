@@ -50,7 +50,7 @@ int main(int count, char **arguments) {
 """
 
 
-def test_the_sanitizer_sees_what_the_header_reads(cpp, tmp_path):
+def test_the_sanitizer_sees_the_reads_of_the_header(cpp, tmp_path):
     source = tmp_path / "overrun.cpp"
     source.write_text(OVERRUN)
     done = run(cpp(str(source), "g++", *SANITIZED), tmp_path / "a.log")
@@ -80,7 +80,7 @@ def test_each_header_compiles_alone_without_a_warning(compiler, header, tmp_path
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("standard", ["c99", "c17"])
-def test_the_header_of_c_compiles_without_a_warning(compiler, standard, tmp_path):
+def test_the_c_header_compiles_without_a_warning(compiler, standard, tmp_path):
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is missing: apt-get install {compiler}")
     source = tmp_path / "alone.c"

@@ -1,7 +1,7 @@
 """Loggers and sinks that their scope closes."""
 
 
-def test_a_logger_for_each_connection_meets_no_limit_and_keeps_its_name(run_cpp, tmp_path):
+def test_any_number_of_connections_can_have_a_logger_that_keeps_its_name(run_cpp, tmp_path):
     count = 20_000
     # Optimized at link time, as programs for users may be.
     assert "1 0 0\n0 0\n" == run_cpp("closing", tmp_path, count, flags=("-flto",))

@@ -38,7 +38,7 @@ def assert_every_line_once_and_in_order(path):
         ("throw", -signal.SIGABRT),
     ],
 )
-def test_every_accepted_record_is_in_the_file_once(cpp, tmp_path, end, code):
+def test_every_accepted_record_is_written_once(cpp, tmp_path, end, code):
     path = tmp_path / "a.log"
     done = run(cpp("ends"), path, end, COUNT)
 
@@ -49,7 +49,7 @@ def test_every_accepted_record_is_in_the_file_once(cpp, tmp_path, end, code):
     assert_every_line_once_and_in_order(path)
 
 
-def test_objects_that_are_older_than_the_logger_log_in_their_destructors(run_cpp, tmp_path):
+def test_objects_older_than_the_logger_can_log_in_their_destructors(run_cpp, tmp_path):
     run_cpp("late", tmp_path / "a.log")
 
     names = ("thread", "thread", "later", "local", "first")
@@ -57,7 +57,7 @@ def test_objects_that_are_older_than_the_logger_log_in_their_destructors(run_cpp
     assert ["thread", "thread", *ends] == (tmp_path / "a.log").read_text().splitlines()
 
 
-def test_children_log_with_their_parents_sites(cpp, tmp_path):
+def test_children_log_with_the_sites_of_their_parent(cpp, tmp_path):
     path = tmp_path / "a.log"
     done = run(cpp("ends"), path, "fork", FORKS)
 
@@ -66,7 +66,7 @@ def test_children_log_with_their_parents_sites(cpp, tmp_path):
     assert {f"line {i}": 1 for i in range(-int(done.stdout), 2 * FORKS)} == dict(counts)
 
 
-def test_a_handler_that_interrupts_a_call_is_accepted_or_counted(cpp, tmp_path):
+def test_records_of_an_interrupting_signal_handler_are_accepted_or_counted(cpp, tmp_path):
     path = tmp_path / "a.log"
     done = run(cpp("ends"), path, "signals", 200_000)
 
@@ -78,7 +78,7 @@ def test_a_handler_that_interrupts_a_call_is_accepted_or_counted(cpp, tmp_path):
     assert accepted == len(lines) == len(set(lines))
 
 
-def test_the_lane_takes_no_call_and_no_memory_and_holds_the_same_records(cpp, tmp_path):
+def test_writing_to_the_lane_needs_no_call_or_allocation_and_gives_the_same_records(cpp, tmp_path):
     done = run(cpp("lane"), tmp_path / "a.log")
 
     assert (0, "", "0 0\n1\n") == (done.returncode, done.stderr, done.stdout)
@@ -89,7 +89,7 @@ def test_the_lane_takes_no_call_and_no_memory_and_holds_the_same_records(cpp, tm
 
 
 @pytest.mark.parametrize("way", ["numbers", "threads"])
-def test_a_program_that_closes_descriptors_has_every_line_and_its_own_files(cpp, tmp_path, monkeypatch, way):
+def test_a_program_that_closes_descriptors_keeps_every_line_and_its_own_files(cpp, tmp_path, monkeypatch, way):
     monkeypatch.chdir(tmp_path)
     done = run(cpp("closes"), "a.log", way, COUNT)
 

@@ -8,7 +8,7 @@ from toolchain import COMPILERS, ROOT
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_the_shop_logs(run_cpp, tmp_path, compiler):
+def test_the_shop_example_logs_every_line(run_cpp, tmp_path, compiler):
     printed = run_cpp(ROOT / "examples/cpp/shop.cpp", compiler=compiler)
 
     lines = [re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (.*)", line)[1] for line in printed.splitlines()]
@@ -25,7 +25,7 @@ def test_the_shop_logs(run_cpp, tmp_path, compiler):
     assert sorted([*orders, "WARNING shop 10 apples are left"]) == sorted(lines[:-3])
 
 
-def test_the_page_shows_a_program_that_works(cpp, tmp_path):
+def test_the_program_on_the_page_works(cpp, tmp_path):
     page = (ROOT / "docs/how-to/log-from-cpp.md").read_text()
     source = tmp_path / "program.cpp"
     source.write_text(re.search(r"^```cpp\n(.*?)^```", page, re.MULTILINE | re.DOTALL)[1])

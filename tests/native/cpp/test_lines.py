@@ -27,7 +27,9 @@ def test_values_of_every_type_are_shown_as_fmt_shows_them(run_cpp, tmp_path, com
 
 
 @pytest.mark.parametrize(("compiler", "flags"), [*((name, ()) for name in COMPILERS), ("g++", ("-DWITH_FMT",))])
-def test_values_without_a_codec_are_shown_by_what_the_program_or_the_library_has(run_cpp, tmp_path, compiler, flags):
+def test_values_without_a_codec_are_shown_by_functions_of_the_program_or_the_library(
+    run_cpp, tmp_path, compiler, flags
+):
     if flags and not Path("/usr/include/fmt/format.h").exists():
         pytest.skip("fmt is missing: apt-get install libfmt-dev")
     expected = run_cpp("shown", tmp_path / "a.log", compiler=compiler, flags=flags)
@@ -45,7 +47,7 @@ def test_levels_at_compile_time_and_run_time(run_cpp, tmp_path):
     ] == lines
 
 
-def test_a_pattern_makes_the_line(run_cpp, tmp_path):
+def test_a_pattern_defines_the_line(run_cpp, tmp_path):
     form = '{"pattern": "{{{time:%Y}}} [{level:^9}] {file} {logger} {message}", "level_words": "short", "utc": true}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "levels", form)
 
@@ -61,7 +63,7 @@ def test_a_pattern_shows_key_values(run_cpp, tmp_path):
     assert "I by Ana <user=Ana n=3 yes=true> Ana" == lines[0]
 
 
-def test_rate_limits_let_their_share_pass(run_cpp, tmp_path):
+def test_rate_limits_let_only_their_share_pass(run_cpp, tmp_path):
     form = '{"json": {"message": "message"}, "extras": true}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "rates", form)
     lines = [json.loads(line) for line in lines]
@@ -139,7 +141,7 @@ def test_texts_beyond_the_largest_record_are_cut_and_say_by_how_much(run_cpp, tm
         assert int(size) == len(shown[1].encode()) + int(shown[2])
 
 
-def test_a_record_has_its_place(run_cpp, tmp_path):
+def test_a_record_has_its_source_location(run_cpp, tmp_path):
     form = '{"template": "%(filename)s %(funcName)s %(lineno)d %(name)s"}'
     lines, _ = behaviour(run_cpp, tmp_path / "a.log", "errors", form)
 
@@ -150,7 +152,7 @@ def test_a_record_has_its_place(run_cpp, tmp_path):
     assert "goes on" in source[int(line) - 1]
 
 
-def test_definitions_throw_and_calls_pass_on_what_a_codec_throws(run_cpp, tmp_path):
+def test_definitions_throw_and_calls_pass_on_exceptions_of_a_codec(run_cpp, tmp_path):
     lines, printed = behaviour(run_cpp, tmp_path / "a.log", "errors")
 
     assert ["INFO goes on"] == lines

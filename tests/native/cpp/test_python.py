@@ -96,7 +96,7 @@ def in_turns(first, second):
 
 @pytest.mark.parametrize("end", ["exit", "kill", "threads-kill"])
 @pytest.mark.parametrize("order", ["cpp", "python"])
-def test_an_extension_module_and_python_have_one_order(extension, program, tmp_path, order, end):
+def test_records_of_an_extension_module_and_python_have_one_order(extension, program, tmp_path, order, end):
     path = tmp_path / "a.log"
     done = run(sys.executable, "-c", SCRIPT, order, end, path, COUNT, path=[extension(PROGRAMS / "part.cpp")])
 
@@ -113,7 +113,7 @@ def test_an_extension_module_and_python_have_one_order(extension, program, tmp_p
 
 
 @pytest.mark.parametrize("source", [PROGRAMS / "part.cpp", EXAMPLES / "shop_native.cpp"])
-def test_an_extension_module_links_nothing_of_logspool(extension, source):
+def test_an_extension_module_does_not_link_logspool(extension, source):
     (built,) = extension(source).iterdir()
     needed = run("readelf", "-d", built).stdout
     undefined = run("nm", "-D", "--undefined-only", built).stdout
@@ -162,7 +162,7 @@ def test_without_the_package_the_module_is_not_imported(extension, tmp_path):
 
 @pytest.mark.parametrize("end", ["exit", "kill", "finalize", "finalize-kill"])
 @pytest.mark.parametrize("order", ["cpp", "python"])
-def test_a_program_that_embeds_python_has_one_order(embedding, program, tmp_path, order, end):
+def test_records_of_a_program_that_embeds_python_have_one_order(embedding, program, tmp_path, order, end):
     path = tmp_path / "a.log"
     done = run(embedding("embedding"), path, order, end, COUNT)
 
@@ -190,7 +190,7 @@ def test_a_forked_child_of_a_program_that_embeds_python_logs(embedding, tmp_path
 
 @pytest.mark.parametrize("turn", range(5))
 @pytest.mark.parametrize("end", ["exit", "kill", "finalize"])
-def test_threads_of_cpp_log_while_python_takes_the_queue(embedding, program, tmp_path, end, turn):
+def test_cpp_threads_log_while_python_takes_over_the_queue(embedding, program, tmp_path, end, turn):
     path = tmp_path / "a.log"
     done = run(embedding("embedding"), path, "threads", end, 100)
 
@@ -222,7 +222,7 @@ def test_the_example_of_an_extension_module_runs(extension, tmp_path):
     ] == without_times(tmp_path / "shop.log")
 
 
-def test_the_example_of_a_program_with_python_in_it_runs(embedding, tmp_path):
+def test_the_example_of_a_program_that_embeds_python_runs(embedding, tmp_path):
     done = run(embedding(EXAMPLES / "embedding.cpp"), folder=tmp_path)
 
     assert (0, "") == (done.returncode, done.stderr)

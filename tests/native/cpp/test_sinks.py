@@ -1,7 +1,7 @@
 """What sinks take and show: their level, and control characters in the texts of records."""
 
 
-def test_sinks_have_levels_and_texts_forge_no_line_on_a_console(run_cpp, tmp_path):
+def test_sinks_have_levels_and_texts_cannot_forge_lines_on_a_console(run_cpp, tmp_path):
     console = run_cpp("sinks", tmp_path)
 
     def lines(name):

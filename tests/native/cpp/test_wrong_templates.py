@@ -110,7 +110,7 @@ def test_an_older_standard_is_refused_with_one_sentence(tmp_path, compiler, stan
 
 @pytest.mark.parametrize("style", ["macro", "function"])
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_wrong_templates_are_refused_with_reason_and_byte(tmp_path, compiler, style):
+def test_invalid_templates_are_refused_with_reason_and_byte(tmp_path, compiler, style):
     first = PRELUDE.count("\n") + 1
     lines = []
     for index, (template, arguments, _, _) in enumerate(WRONG):
@@ -141,7 +141,7 @@ UNFIT = {
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("argument", UNFIT)
-def test_types_that_cannot_be_logged_are_refused_with_the_mend(tmp_path, compiler, argument):
+def test_types_that_cannot_be_logged_are_refused_with_a_fix(tmp_path, compiler, argument):
     source = f"""{PRELUDE}
     struct no_codec {{}};
     struct itself {{}};
@@ -164,7 +164,7 @@ def test_types_that_cannot_be_logged_are_refused_with_the_mend(tmp_path, compile
         "logspool::log(log, 20, variable, 1)",
     ],
 )
-def test_wrong_calls_do_not_compile(tmp_path, call):
+def test_invalid_calls_do_not_compile(tmp_path, call):
     source = f"""#define LOGSPOOL_ACTIVE_LEVEL 20
     {PRELUDE}
     void log_it(const logspool::logger &log, const char *variable) {{ (void)variable; {call}; }}
@@ -172,7 +172,7 @@ def test_wrong_calls_do_not_compile(tmp_path, call):
     assert compile_alone(tmp_path, "g++", source).returncode != 0
 
 
-def test_right_calls_compile(tmp_path):
+def test_valid_calls_compile(tmp_path):
     source = f"""{PRELUDE}
     void log_it(const logspool::logger &log) {{
         LOGSPOOL_INFO(log, "{{:%H:{{}}}} {{:d}} {{x:>5}}", logspool::text("12"), 1, "x"_kv = "text");

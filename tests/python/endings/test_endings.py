@@ -59,17 +59,17 @@ def ended(request):
     return _ENDED[ending.name]
 
 
-def test_file_is_complete_without_a_later_start(ended):
+def test_the_file_is_complete_without_a_later_start(ended):
     difference = comparing.differences(ended.files[programs.STOCK], ended.files[programs.INSTALLED])
 
     assert not difference, difference
 
 
-def test_exit_status_is_that_of_stock_logging(ended):
+def test_the_exit_status_equals_that_with_stock_logging(ended):
     assert ended.outcome[programs.STOCK].status == ended.outcome[programs.INSTALLED].status
 
 
-def test_standard_streams_are_those_of_stock_logging(ended):
+def test_the_standard_streams_equal_those_with_stock_logging(ended):
     difference = comparing.differences(ended.streams(programs.STOCK), ended.streams(programs.INSTALLED))
 
     assert not difference, difference
@@ -79,7 +79,7 @@ def test_nothing_is_left_in_the_queue_folder(ended):
     assert ended.left == []
 
 
-def test_every_program_writes_what_it_says():
+def test_every_program_writes_the_expected_lines_with_stock_logging():
     # Otherwise a broken program would be equal on both sides and test nothing.
     short = {
         name: data.count(b"\n")
@@ -95,7 +95,7 @@ DAEMON_THREAD = """\
 import logging, os, sys, threading
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
 returned = 0
@@ -118,7 +118,7 @@ os.write(1, str(returned).encode())
 
 @pytest.mark.parametrize("side", programs.SIDES)
 @pytest.mark.parametrize("end", ["pass", "sys.exit(3)", "os._exit(3)", "raise ValueError"])
-def test_daemon_thread_that_still_logs_neither_hangs_the_end_nor_tears_lines(run_program, queue_dir, side, end):
+def test_a_daemon_thread_that_still_logs_neither_hangs_the_exit_nor_tears_lines(run_program, queue_dir, side, end):
     outcome, folder = run_program(DAEMON_THREAD.format(end=end), side=side, deadline_seconds=SECONDS)
 
     found = lines.count(folder / "app.log")
@@ -133,7 +133,7 @@ BUSY = """\
 import logging, os, sys, threading
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
 witness = int(sys.argv[1])
@@ -150,7 +150,7 @@ run("main")
 
 
 @pytest.mark.parametrize("signal_name", ["SIGTERM", "SIGHUP"])
-def test_signal_at_any_moment_loses_no_line_whose_call_returned(tmp_path, queue_dir, signal_name):
+def test_a_signal_at_any_moment_loses_no_line_whose_call_returned(tmp_path, queue_dir, signal_name):
     script = tmp_path / "program.py"
     script.write_text(BUSY)
     reader, writer = os.pipe()
@@ -192,7 +192,7 @@ ending = threading.Event()
 
 def end():
     ending.set()
-    # Only a daemon thread that gives the interpreter back lets this return.
+    # This returns only if the daemon thread releases the interpreter.
     time.sleep(0.2)
     os.write(1, b"ending\\n")
 
@@ -214,7 +214,7 @@ while not stats_view.snapshot().refused():
 
 
 @pytest.mark.parametrize("before", ["pass", "ending.wait()"])
-def test_daemon_thread_that_waits_for_room_without_bound_does_not_hold_up_the_end(tmp_path, run_program, before):
+def test_a_daemon_thread_that_waits_for_room_without_limit_does_not_delay_the_exit(tmp_path, run_program, before):
     (tmp_path / "installed").mkdir()
     os.mkfifo(tmp_path / "installed" / "fifo")
     # The FIFO is open for reading, but no process reads from it.
@@ -244,7 +244,7 @@ for number in range(10, 110):
 """
 
 
-def test_what_a_file_does_not_take_until_the_end_stays_for_the_next_start(run_program, queue_dir):
+def test_records_not_written_until_the_end_stay_for_the_next_start(run_program, queue_dir):
     outcome, folder = run_program(FULL, deadline_seconds=SECONDS)
 
     assert outcome.status == 0
@@ -259,7 +259,7 @@ def test_what_a_file_does_not_take_until_the_end_stays_for_the_next_start(run_pr
     assert queue_folder.left_in(queue_dir) == []
 
 
-def test_what_a_queue_in_memory_still_holds_at_the_end_is_said_to_be_given_up(run_program):
+def test_records_left_in_a_memory_queue_at_the_end_are_reported_as_dropped(run_program):
     text = FULL.replace("shutdown_timeout=0.5", 'shutdown_timeout=0.5, durability="memory"')
     outcome, folder = run_program(text + "os._exit(0)\n", deadline_seconds=SECONDS)
 
@@ -277,7 +277,7 @@ print(found.offered() - found.refused(), flush=True)
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os._exit(0)"])
-def test_what_a_queue_in_memory_gives_up_is_told_in_one_number(run_program, end):
+def test_dropped_records_of_memory_queues_are_reported_in_one_number(run_program, end):
     text = FULL.replace("shutdown_timeout=0.5", 'shutdown_timeout=0.5, durability="memory"')
     # More records than the writer takes: the others stay in the lanes. The file has room for some bytes of a chunk.
     text = text.replace("range(10, 110)", "range(10, 4010)").replace('size("app.log"),', 'size("app.log") + 100,')
@@ -292,10 +292,10 @@ WITNESSED = """\
 import logging, os, sys, threading, time
 from suite import side
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 side.install(blocking_levels=["INFO"], blocking_timeout=60)
 log = logging.getLogger("app")
-# Appended to by write(2): what stands in it was logged before.
+# Appended to with write(2): its content was logged before.
 witness = os.open("witness", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 enough = threading.Semaphore(0)
 
@@ -342,7 +342,7 @@ REFUSED_EXEC = NO_PROGRAM + FAILED_EXEC
     ["sys.exit(3)", "os._exit(3)", EXEC, FAILED_EXEC, REFUSED_EXEC],
     ids=["exit", "_exit", "exec", "failed", "refused"],
 )
-def test_no_line_whose_call_returned_before_the_end_is_lost(run_program, queue_dir, end):
+def test_no_line_whose_call_returned_before_the_exit_is_lost(run_program, queue_dir, end):
     outcome, folder = run_program(WITNESSED.format(end=end), deadline_seconds=SECONDS)
 
     witnessed, written = lines.count(folder / "witness"), lines.count(folder / "app.log")
@@ -357,7 +357,7 @@ def test_no_line_whose_call_returned_before_the_end_is_lost(run_program, queue_d
 UNBOUNDED = """\
 import logging, os, signal, subprocess, sys
 from suite import side
-# Nobody reads the pipe before the end begins; then somebody does, until its last writer is gone.
+# The pipe is unread until the exit begins; then it is read until its last writer is gone.
 os.mkfifo("fifo")
 subprocess.Popen(["sh", "-c", "sleep 1; exec timeout {seconds} cat fifo > app.log"])
 held = os.open("fifo", os.O_RDWR)
@@ -377,7 +377,7 @@ TERMINATED = "os.kill(os.getpid(), signal.SIGTERM)\nsignal.pause()"
     ["os._exit(3)", TERMINATED, EXEC, "side.uninstall()\nos._exit(3)"],
     ids=["_exit", "SIGTERM", "exec", "uninstall"],
 )
-def test_an_end_without_a_bound_waits_until_everything_is_written(run_program, queue_dir, end):
+def test_an_exit_without_a_time_limit_waits_until_everything_is_written(run_program, queue_dir, end):
     # More bytes than a pipe holds.
     count = 10_000
     outcome, folder = run_program(UNBOUNDED.format(end=end, count=count, seconds=SECONDS), deadline_seconds=SECONDS)
@@ -421,7 +421,7 @@ NO_END = {
 
 @pytest.mark.real
 @pytest.mark.parametrize("no_end", NO_END)
-def test_what_a_program_logs_after_an_end_that_did_not_come_survives_a_kill(run_program, queue_dir, no_end):
+def test_records_logged_after_a_failed_exit_survive_a_kill(run_program, queue_dir, no_end):
     outcome, folder = run_program(GOES_ON.format(end=NO_END[no_end]), "is killed", deadline_seconds=SECONDS)
     assert outcome.status == -9, outcome.err
     run_program("import logspool; logspool.recover()", deadline_seconds=SECONDS)[0].expect_success()
@@ -432,7 +432,7 @@ def test_what_a_program_logs_after_an_end_that_did_not_come_survives_a_kill(run_
 
 @pytest.mark.real
 @pytest.mark.parametrize("no_end", NO_END)
-def test_a_program_that_went_on_after_an_end_leaves_nothing_when_it_does_end(run_program, queue_dir, no_end):
+def test_a_program_that_survived_an_exit_leaves_no_files_when_it_ends(run_program, queue_dir, no_end):
     outcome, folder = run_program(GOES_ON.format(end=NO_END[no_end]), "ends", deadline_seconds=SECONDS)
     outcome.expect_success()
 

@@ -92,7 +92,7 @@ print(json.dumps(log_all(sys.argv[1])))
 
 
 @pytest.mark.parametrize("kind", ["default", "named", "named alone", "text", "text and JSON"])
-def test_lines_of_the_native_path_are_those_that_the_formatter_makes(run_program, kind):
+def test_lines_of_the_native_path_equal_those_of_the_formatter(run_program, kind):
     outcome, _ = run_program(_PRELUDE + _CALLS, kind)
     native, twin, native_calls, stock_calls = json.loads(outcome.expect_success().out)
 
@@ -101,7 +101,7 @@ def test_lines_of_the_native_path_are_those_that_the_formatter_makes(run_program
     assert native_calls > 50
 
 
-def test_values_are_those_that_the_json_module_writes(run_program):
+def test_values_are_written_as_the_json_module_writes_them(run_program):
     body = """
 PLAIN = (str, int, float, bool, type(None))
 made = logspool.JSONFormatter({"m": "message"})
@@ -115,7 +115,7 @@ for value in [*VALUES, "".join(map(chr, range(0x100))), "\\u2028", "half \\udc80
     run_program(_PRELUDE + body)[0].expect_success()
 
 
-def test_fields_stand_in_json_once_those_of_the_call_first(run_program):
+def test_each_field_is_in_the_json_once_and_fields_of_the_call_come_first(run_program):
     body = """
 native, twin, text = pair("default")
 for log in (native, twin):
@@ -131,7 +131,7 @@ print(json.dumps([open("default.log").read(), text.getvalue()]))
     assert native.endswith('"four":4,"two":"from extra","one":1,"three":3}\n')
 
 
-def test_a_name_that_only_some_records_have_is_no_field_of_extra(run_program):
+def test_an_attribute_that_only_some_records_have_is_not_an_extra_field(run_program):
     body = """
 native, twin, text = pair("default")
 for log in (native, twin):

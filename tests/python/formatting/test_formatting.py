@@ -69,7 +69,7 @@ def level_calls(batch):
 
 @given(directives=batch_of(made.directives_without_value()), values=batch_of(made.arguments_of_any_kind))
 @cases(0.75, calls=BATCH * BATCH)
-def test_every_directive_makes_of_every_value_what_stock_logging_does(workers, directives, values):
+def test_every_directive_shows_every_value_as_stock_logging_does(workers, directives, values):
     calls = [(f"[{directive}]", (*stars, value)) for directive, stars, _ in directives for value in values]
     certain = sum(made.certainly_native(*each) for each in calls)
 
@@ -83,7 +83,7 @@ def test_every_directive_makes_of_every_value_what_stock_logging_does(workers, d
 @example(batch=[(20, ("%s", ((),))), (20, ("%s", ((1,),))), (20, ("%s", ({},))), (20, ("%(a)s", ({"a": 1},)))])
 @example(batch=[(20, ("100%", ())), (20, ("%", (1,))), (20, ("", (1,))), (20, ("%%", ({},)))])
 @cases(0.1)
-def test_messages_and_their_reports_are_those_of_stock_logging(workers, batch):
+def test_messages_and_error_reports_equal_those_of_stock_logging(workers, batch):
     same(workers, Batch(level_calls(batch)))
 
 
@@ -95,7 +95,7 @@ def test_messages_and_their_reports_are_those_of_stock_logging(workers, batch):
     )
 )
 @cases(0.05)
-def test_right_calls_with_builtin_values_take_the_native_path(workers, batch):
+def test_valid_calls_with_builtin_values_take_the_native_path(workers, batch):
     calls = [(20, message, arguments, None) for message, arguments in batch]
 
     assert all_native(same(workers, Batch(calls)), len(calls))
@@ -103,7 +103,7 @@ def test_right_calls_with_builtin_values_take_the_native_path(workers, batch):
 
 @given(messages=batch_of(made.text), errors=st.sampled_from(["strict", "replace", "surrogatepass", "surrogateescape"]))
 @cases(0.05)
-def test_unencodable_text_is_treated_as_the_handlers_errors_say(workers, messages, errors):
+def test_unencodable_text_is_handled_by_the_errors_option_of_the_handler(workers, messages, errors):
     same(workers, Batch([(20, message, (), None) for message in messages], errors=errors))
 
 
@@ -111,13 +111,13 @@ def test_unencodable_text_is_treated_as_the_handlers_errors_say(workers, message
     formatted=made.formatters(), batch=st.lists(st.tuples(made.levels, made.positional_calls()), min_size=1, max_size=3)
 )
 @cases(0.1)
-def test_lines_of_any_format_are_those_of_stock_logging(workers, formatted, batch):
+def test_lines_of_any_format_equal_those_of_stock_logging(workers, formatted, batch):
     same(workers, Batch(level_calls(batch), formatted))
 
 
 @given(formatted=made.dated_formatters())
 @cases(0.02)
-def test_dates_of_any_format_and_zone_are_those_of_stock_logging(workers, formatted):
+def test_dates_of_any_format_and_zone_equal_those_of_stock_logging(workers, formatted):
     same(workers, Batch([(20, "message %d", (1,), None)], formatted))
 
 
@@ -133,7 +133,7 @@ def test_dates_of_any_format_and_zone_are_those_of_stock_logging(workers, format
     with_defaults=st.booleans(),
 )
 @cases(0.02)
-def test_extra_fields_are_those_of_stock_logging(workers, names, fields, given_count, with_defaults):
+def test_extra_fields_equal_those_of_stock_logging(workers, names, fields, given_count, with_defaults):
     fmt = "|".join(f"%({name})s" for name in names) + " %(message)s"
     extra = dict(list(zip(names, fields))[:given_count])
     defaults = {name: f"default {name}" for name in names} if with_defaults else None
@@ -143,13 +143,13 @@ def test_extra_fields_are_those_of_stock_logging(workers, names, fields, given_c
 
 @given(formatted=made.formatters_of_fields("user", "count"), batch=batch_of(made.fields("user", "count")))
 @cases(0.05)
-def test_extra_fields_in_any_format_are_those_of_stock_logging(workers, formatted, batch):
+def test_extra_fields_in_any_format_equal_those_of_stock_logging(workers, formatted, batch):
     same(workers, Batch([(20, "message %d", (1,), {"extra": extra}) for extra in batch], formatted))
 
 
 @given(formatted=made.formatters(), batch=batch_of(st.tuples(made.calls, made.keywords())))
 @cases(0.05)
-def test_keywords_of_any_kind_are_those_of_stock_logging(workers, formatted, batch):
+def test_keywords_of_any_kind_behave_as_in_stock_logging(workers, formatted, batch):
     same(workers, Batch([(20, message, args, keywords) for (message, args), keywords in batch], formatted))
 
 
@@ -165,7 +165,7 @@ def test_usual_keywords_take_the_native_path(workers, batch):
 
 @given(name=made.text, level=st.integers(1, 2**40))
 @cases(0.05)
-def test_names_of_loggers_and_numbers_of_levels_are_those_of_stock_logging(workers, name, level):
+def test_logger_names_and_level_numbers_equal_those_of_stock_logging(workers, name, level):
     batch = Batch([(level, "m", (), None)], Formatted(fmt="%(name)s|%(levelname)s|%(levelno)d"), logger=name or "x")
 
     same(workers, batch)

@@ -82,7 +82,7 @@ def test_each_record_is_written_once(recipe):
     assert len(ORDERS) == len(tasks)
 
 
-def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(recipe):
+def test_children_replaced_after_two_tasks_lose_and_duplicate_no_record(recipe):
     send = f"import shop\nfor number in range({len(ORDERS)}):\n    shop.order.delay(number)\n"
     recipe.call(["-c", send])
     options = f"--max-tasks-per-child 2 {ALONE}"
@@ -104,7 +104,7 @@ def test_children_that_are_replaced_after_two_tasks_lose_and_double_no_record(re
 
 
 @pytest.mark.parametrize(("hijack", "options"), [(True, ""), (False, "--pool threads")])
-def test_a_worker_below_run_writes_each_record_once(recipe, hijack, options):
+def test_a_worker_started_by_run_writes_each_record_once(recipe, hijack, options):
     configure = "" if hijack else 'logging.basicConfig(filename="shop.log", level="INFO", format="%(message)s")'
     recipe.write("plain.py", PLAIN.format(quick=QUICK, configure=configure, hijack=hijack))
 

@@ -93,7 +93,7 @@ def test_a_worker_of_uvicorn_writes_each_record_once(recipe):
 
 
 @pytest.mark.parametrize("options", ["", "--worker-class gthread --threads 2"])
-def test_recycled_workers_lose_and_double_nothing(recipe, options):
+def test_recycled_workers_lose_and_duplicate_nothing(recipe, options):
     with recipe.serving(BY_CLASS, options=f"{options} --max-requests 5") as server:
         server.ask_all(ORDERS)
         server.wait_for("error.log", "Autorestarting worker", 4)
@@ -151,7 +151,7 @@ def _ask_in_vain(server):
         server.ask("/stuck")
 
 
-def test_the_records_of_a_worker_that_is_killed_after_its_timeout_are_there(recipe):
+def test_the_records_of_a_worker_killed_after_its_timeout_are_written(recipe):
     recipe.write("shop.py", (recipe.folder / "shop.py").read_text() + STUCK)
     with recipe.serving(BY_CLASS, options="--timeout 2") as server:
         server.ask_all(range(10))

@@ -64,7 +64,7 @@ def enable_propagation():
 """
 
 
-def test_lines_of_transformers_are_those_of_stock_logging(tmp_path, queue_dir):
+def test_lines_of_transformers_equal_those_of_stock_logging(tmp_path, queue_dir):
     found = {}
     for side, variables in (("stock", {"LOGSPOOL": "off"}), ("own", {})):
         folder = tmp_path / side
@@ -325,7 +325,7 @@ def _model():
 
 
 @needs("onnxruntime")
-def test_lines_of_onnx_runtime_are_records(tmp_path, queue_dir):
+def test_lines_of_onnx_runtime_become_records(tmp_path, queue_dir):
     recipe = recipes.Recipe("onnxruntime.md", tmp_path, queue_dir)
     (tmp_path / "model.onnx").write_bytes(_model())
     plain = recipe.call(["infer.py"])

@@ -46,7 +46,7 @@ def test_records_are_counted_by_number_in_text_and_in_json(load):
     ("changed", "exact"),
     [({}, True), ({"written": 8}, False), ({"dropped": 1}, False), ({"accepted": 10}, False), ({"refused": 0}, False)],
 )
-def test_an_account_is_exact_only_if_every_record_is_in_it(load, changed, exact):
+def test_an_account_is_exact_only_if_it_counts_every_record(load, changed, exact):
     cell, sinks = load("inference.cell"), load("inference.sinks")
     finished = {"offered": 12, "accepted": 11, "written": 9, "dropped": 2, "refused": 1, **changed}
 
@@ -55,7 +55,7 @@ def test_an_account_is_exact_only_if_every_record_is_in_it(load, changed, exact)
     assert exact is (found["exact"] == "yes"), found
 
 
-def test_lines_of_an_access_log_belong_to_the_account(load):
+def test_lines_of_an_access_log_are_part_of_the_account(load):
     cell, sinks = load("inference.cell"), load("inference.sinks")
 
     def account(lines):
@@ -66,7 +66,7 @@ def test_lines_of_an_access_log_belong_to_the_account(load):
     assert "yes" != account(14)
 
 
-def test_a_doubled_record_is_no_exact_account(load):
+def test_a_duplicated_record_makes_the_account_inexact(load):
     cell, sinks = load("inference.cell"), load("inference.sinks")
     finished = {"offered": 2, "accepted": 2, "written": 2, "dropped": 0, "refused": 0}
 
@@ -74,7 +74,7 @@ def test_a_doubled_record_is_no_exact_account(load):
 
 
 @pytest.mark.parametrize("kind", ["slow", "stalled", "choked", "frozen"])
-def test_a_sink_hands_on_every_line_after_it_was_bad(load, tmp_path, kind):
+def test_a_sink_passes_on_every_line_after_it_recovers(load, tmp_path, kind):
     sinks = load("inference.sinks")
     sink = sinks.Sink(kind, tmp_path)
     try:
@@ -99,7 +99,7 @@ def test_a_sink_hands_on_every_line_after_it_was_bad(load, tmp_path, kind):
 
 
 @pytest.mark.parametrize("rate", [0, 200])
-def test_requests_to_a_server_that_stands_still_count_with_their_waiting_time(load, rate):
+def test_the_waiting_time_of_requests_to_a_stalled_server_is_counted(load, rate):
     client = load("inference.client")
 
     async def measure():
@@ -132,10 +132,11 @@ def test_requests_to_a_server_that_stands_still_count_with_their_waiting_time(lo
 
 def test_a_missed_target_and_a_wrong_account_are_named(load):
     plan, results = load("inference.plan"), load("results").Results({})
+    judge = load("inference.__main__").Inference().judge
     good = {"ratio": 0.97, "added_us": 10.0, "p99_ratio": 1.2, "exact": "yes"}
     for workload, kind in [("tokens", "file"), ("classify", "file"), *(("classify", kind) for kind in plan.sinks.BAD)]:
         results.add("logspool", plan.case(workload, kind), 0, good)
-    assert all(verdict.met for verdict in plan.judge(results))
+    assert all(verdict.met for verdict in judge(results))
 
     results.cells["logspool"]["classify file"][0] |= {"ratio": 0.969}
     results.cells["logspool"]["classify frozen"][0] |= {"p99_ratio": 1.21, "exact": "one is missing"}
@@ -144,7 +145,7 @@ def test_a_missed_target_and_a_wrong_account_are_named(load):
         "classify: requests a second, of none",
         "classify, pipe that nobody reads: p99 at a fixed rate, of none",
         "logspool, classify frozen: accepted = written + dropped, and what was written has arrived",
-    ] == [verdict.what for verdict in plan.judge(results) if verdict.met is False]
+    ] == [verdict.what for verdict in judge(results) if verdict.met is False]
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="torch is installed")

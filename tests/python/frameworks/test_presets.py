@@ -112,7 +112,7 @@ def _run(run_program, name, configure, **variables):
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=_needs(name)) for name in OWN])
-def test_the_lines_are_those_of_the_frameworks_own_configuration(run_program, tmp_path, name):
+def test_the_lines_equal_those_of_the_frameworks_own_configuration(run_program, tmp_path, name):
     if name == "vllm":
         (tmp_path / "vllm").mkdir()
         (tmp_path / "vllm" / "__init__.py").write_text("")
@@ -190,7 +190,7 @@ def test_json_lines_in_a_file(run_program, name):
     assert len(lines) == len({line["logger"] for line in lines})
 
 
-def test_the_program_decides_about_the_options(run_program):
+def test_the_options_of_the_program_override_the_preset(run_program):
     run_program(
         "import logging.config\nimport logspool, logspool.presets\n"
         "logging.config.dictConfig(logspool.presets.sglang())\n"
@@ -223,7 +223,7 @@ def test_the_command_prints_the_preset_as_json(command, tmp_path, name):
     assert presets.preset(name, file=tmp_path / "out.log", json=True, level="DEBUG") == json.loads(changed.out)
 
 
-def test_the_command_lists_all(command):
+def test_the_command_lists_all_presets(command):
     listed = command().expect_success().out.decode().splitlines()
 
     assert list(presets.PRESETS) == [line.split()[0] for line in listed]
@@ -238,14 +238,14 @@ def test_the_command_lists_all(command):
         (["uvicorn", "--level", "INF"], "no level is named 'INF'; the nearest one is 'INFO'"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2(command, arguments, expected):
+def test_an_invalid_command_line_exits_with_status_2(command, arguments, expected):
     outcome = command(*arguments)
 
     assert (2, b"") == (outcome.status, outcome.out)
     assert expected in outcome.err.decode()
 
 
-def test_a_wrong_name_or_option_names_the_nearest():
+def test_the_error_for_an_unknown_name_or_option_suggests_the_nearest():
     with pytest.raises(ValueError, match="no preset is named 'celry'; the nearest one is 'celery'"):
         presets.preset("celry")
     with pytest.raises(TypeError, match=r"uvicorn\(\) has no option 'levle'; the nearest one is 'level'"):

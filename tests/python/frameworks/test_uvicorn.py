@@ -61,7 +61,7 @@ def test_each_record_is_written_once(recipe, command):
     _check_server("".join(map(server.text, files)), workers, ORDERS)
 
 
-def test_a_reload_loses_and_doubles_nothing(recipe):
+def test_a_reload_loses_and_duplicates_nothing(recipe):
     recipe.run("python -m logspool preset")
     with recipe.serving("uvicorn shop:app --port 8000 --reload") as server:
         server.wait_for("shop.log", "shop opened")

@@ -15,9 +15,10 @@ BENCH = Path(__file__).resolve().parents[3] / "bench"
 def bench():
     """Return the script and the functions with which it compares and judges."""
     before = list(sys.path)
-    sys.path[:0] = [str(BENCH)]
+    sys.path[:0] = [str(BENCH), str(BENCH.parent / "scripts")]
+    import apart
     import configurations
-    from configured import CONFIGURATIONS, masked, show, targets
+    from configured import CONFIGURATIONS, masked, targets
     from results import Results
 
     def results(**figures):
@@ -33,8 +34,9 @@ def bench():
                     found.add(row, variant, turn, {**costs, "paths": paths, "reasons": {}})
         return found
 
-    modules = {"script": configurations, "masked": masked, "show": show, "targets": targets}
-    yield {**modules, "rows": set(CONFIGURATIONS), "results": results}
+    modules = {"script": configurations, "masked": masked, "targets": targets, "failed": apart.Failed}
+    shown = configurations.Configurations()
+    yield {**modules, "bench": shown, "rows": set(CONFIGURATIONS), "results": results}
     sys.path[:] = before
 
 
@@ -64,14 +66,14 @@ def test_a_quick_run_finds_equal_lines_in_every_row_and_leaves_results(bench, tm
         b"process %d",
     ],
 )
-def test_times_and_numbers_of_processes_do_not_count_and_every_other_byte_does(bench, line):
+def test_the_comparison_ignores_times_and_process_ids_and_nothing_else(bench, line):
     difference, moving = bench["masked"].difference, (re.compile(rb"(?<=process )\d+"),)
 
     assert difference(line % 123, line % 456, moving) is None
     assert "differ from stock logging: 1" in difference(line % 123, line % 123 + b" ", moving)
 
 
-def test_a_time_of_another_form_differs(bench):
+def test_a_time_in_another_format_is_a_difference(bench):
     assert bench["masked"].difference(b"2026-11-25 23:12:46,123 x\n", b"2026-11-25 23:12:46.123 x\n")
     assert bench["masked"].difference(b"2026-11-25 23:12:46,123 x\n", b"2026-11-25 23:12:46,12 x\n")
 
@@ -79,7 +81,7 @@ def test_a_time_of_another_form_differs(bench):
 def _measured(lines):
     """Return a replacement for the measurement; it writes the lines of each variant."""
 
-    def measure_apart(script, configuration, variant, records, folder):
+    def measure_apart(configuration, variant, records, folder):
         (folder / f"{variant}.log").write_bytes(lines[variant])
         return {"caller_ns": 1.0, "paths": {"native": records}, "reasons": {}}
 
@@ -92,8 +94,9 @@ def _measured(lines):
 def test_a_row_with_a_difference_fails_the_run(bench, monkeypatch, own, count):
     script = bench["script"]
     monkeypatch.setattr(script, "measure_apart", _measured({"stock": b"one\ntwo\n", "logspool": own}))
-    results = script.run(["plain"], 1, 2)
-    verdict = bench["targets"].judge_lines(results)
+    results = bench["results"]()
+    script.run(["plain"], 1, 2, results)
+    (verdict,) = bench["bench"].judge_counts(results)
 
     assert (count == 0) == verdict.met
     assert (["plain"] if count else []) == list(results.failed)
@@ -103,18 +106,21 @@ def test_a_row_with_a_difference_fails_the_run(bench, monkeypatch, own, count):
 def test_a_measurement_that_fails_is_named_and_not_repeated(bench, monkeypatch):
     script, asked = bench["script"], []
 
-    def measure_apart(script, configuration, variant, records, folder):
+    def measure_apart(configuration, variant, records, folder):
         asked.append(variant)
-        return "logspool: 1 lines of 2" if variant == "logspool" else {"caller_ns": 1.0}
+        if variant == "logspool":
+            raise bench["failed"]("1 lines of 2")
+        return {"caller_ns": 1.0}
 
     monkeypatch.setattr(script, "measure_apart", measure_apart)
-    results = script.run(["plain"], 3, 2)
+    results = bench["results"]()
+    script.run(["plain"], 3, 2, results)
 
-    assert {"plain": "logspool: 1 lines of 2"} == results.failed
+    assert {"plain": "logspool 1 lines of 2"} == results.failed
     assert ["stock", "logspool"] == asked
 
 
-def test_the_best_turns_are_compared_with_the_stated_ratios(bench):
+def test_the_best_rounds_are_compared_with_the_stated_ratios(bench):
     results = bench["results"](plain=(1000.0, 10.0), context_filter=(1000.0, 900.0), queue=(1.0, 9.0))
     verdicts = bench["targets"].judge(results, ["plain", "context-filter", "queue"])
 
@@ -135,8 +141,7 @@ def test_the_table_ends_with_the_medians_and_the_ratios_below_one(bench, tmp_pat
     results = bench["results"](plain=(1000.0, 10.0), json=(100.0, 50.0), queue=(1.0, 2.0))
     results.skipped["colorlog"] = "colorlog is not installed"
     results.failed["ecs"] = "lines that differ from stock logging: 1\nline 1: stock b'a', logspool b'b'"
-    names = ["plain", "json", "queue", "colorlog", "ecs"]
-    bench["show"].keep(tmp_path, results, names, [bench["targets"].judge_lines(results)])
+    bench["bench"].keep(tmp_path, results)
     text = (tmp_path / "summary.md").read_text()
 
     assert "| FileHandler | 1,000 | 10 | 100.00 |" in text
@@ -146,4 +151,4 @@ def test_the_table_ends_with_the_medians_and_the_ratios_below_one(bench, tmp_pat
     assert "line 1: stock b'a', logspool b'b'" in text
     assert "| median ratio |  |  | 2.00 |  |  | 2.00 |  |  | 2.00 |  |" in text
     assert "| ratios below 1.0 |  |  | 1 |  |  | 1 |  |  | 1 |  |" in text
-    assert "| rows that failed | none | ecs | **missed** |" in text
+    assert "| measurements that failed | none | ecs: lines that differ from stock logging: 1 | **missed** |" in text

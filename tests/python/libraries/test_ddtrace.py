@@ -56,7 +56,7 @@ assert path() == (0, 0, 1, "Logger.makeRecord is patched"), path()
 @pytest.mark.real
 @pytest.mark.skipif(importlib.util.find_spec("ddtrace") is None, reason="needs ddtrace")
 @pytest.mark.parametrize("name", CASES)
-def test_calls_are_native_with_the_wrapper_of_a_known_release_alone(run_program, name):
+def test_calls_are_native_only_with_the_wrapper_of_a_known_release(run_program, name):
     end = "tracer.context_provider.activate(None)\n"
     outcome, _ = run_program(PROGRAM + CASES[name] + end, side=programs.INSTALLED, deadline_seconds=120)
 

@@ -21,7 +21,7 @@ SECONDS = 120
 
 
 @pytest.mark.skipif(importlib.util.find_spec("hypothesis") is None, reason="needs hypothesis")
-def test_lines_and_exceptions_are_those_of_gunicorn_for_any_request(run_program):
+def test_lines_and_exceptions_equal_those_of_gunicorn_for_any_request(run_program):
     outcome, _ = run_program(
         "from libraries import gunicorn_requests\ngunicorn_requests.main()\n",
         side=programs.INSTALLED,
@@ -168,7 +168,7 @@ assert lines() == ["200"] and Path("old.log").read_text() == "200\\n" * 2
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_line_is_gunicorns_own_where_something_is_changed(run_program, name):
+def test_gunicorn_formats_the_line_itself_after_any_change(run_program, name):
     outcome, _ = run_program(SET_UP + CASES[name], side=programs.INSTALLED, deadline_seconds=SECONDS)
 
     assert outcome.status == 0, outcome.err.decode()

@@ -1,4 +1,4 @@
-"""The same program with a library that reaches into logging: stock and installed print and write the same."""
+"""Programs with libraries that reach into logging: stock and installed print and write the same."""
 
 import importlib.util
 import re

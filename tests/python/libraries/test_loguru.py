@@ -146,7 +146,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-def test_the_file_has_the_bytes_of_its_own_sink(tmp_path, options):
+def test_the_file_has_the_same_bytes_as_with_the_sink_of_loguru(tmp_path, options):
     own, native = _both(tmp_path, _speak, **options)
 
     assert native == own
@@ -162,7 +162,7 @@ def test_a_patcher_and_default_fields_are_seen(tmp_path):
     assert native == own
 
 
-def test_modules_are_switched_off_and_on(tmp_path):
+def test_modules_can_be_disabled_and_enabled(tmp_path):
     def speak(_):
         guru.info("on")
         guru.disable(__name__)
@@ -190,7 +190,7 @@ def test_a_second_handler_gets_every_record(tmp_path):
     assert [text.split()[0] for text in seen] == ["two"]
 
 
-def test_the_time_is_that_of_the_call_in_local_time(tmp_path):
+def test_the_time_is_the_local_time_of_the_call(tmp_path):
     before = datetime.datetime.now()
     guru.add(ours.sink(tmp_path / "native.log"))
     guru.info("now")
@@ -200,7 +200,7 @@ def test_the_time_is_that_of_the_call_in_local_time(tmp_path):
     assert abs(datetime.datetime.strptime(shown, "%Y-%m-%d %H:%M:%S.%f") - before) < datetime.timedelta(minutes=5)
 
 
-def test_a_replaced_clock_is_asked(tmp_path, monkeypatch):
+def test_a_replaced_clock_is_used(tmp_path, monkeypatch):
     from loguru import _logger
 
     at = _logger.aware_now().replace(year=1999)
@@ -243,7 +243,7 @@ def test_log_is_restored_when_the_last_sink_is_removed(tmp_path):
     assert cls._log is stock
 
 
-def test_a_handler_of_logspool_takes_the_lines(tmp_path):
+def test_a_logspool_handler_accepts_the_lines(tmp_path):
     handler = logspool.RotatingFileHandler(tmp_path / "app.log", maxBytes=1000, backupCount=3)
     guru.add(ours.sink(handler), format="{message}")
     for number in range(100):
@@ -263,7 +263,7 @@ def test_a_handler_of_logspool_takes_the_lines(tmp_path):
         (lambda path: ours.sink(_with_level(path)), "level= and filter= of logger.add"),
     ],
 )
-def test_a_wrong_argument_raises_and_names_the_mend(tmp_path, make, mend):
+def test_an_invalid_argument_raises_an_error_with_a_fix(tmp_path, make, mend):
     with pytest.raises((TypeError, ValueError), match=mend):
         make(tmp_path / "app.log")
 

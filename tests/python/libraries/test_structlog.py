@@ -159,7 +159,7 @@ def test_an_exception_has_the_text_of_structlog():
         (lambda: ours.LoggerFactory(_handler(level=10)), "make_filtering_bound_logger"),
     ],
 )
-def test_a_wrong_argument_raises_and_names_the_mend(make, mend):
+def test_an_invalid_argument_raises_an_error_with_a_fix(make, mend):
     with pytest.raises((TypeError, ValueError), match=mend):
         make()
 
@@ -183,7 +183,7 @@ def test_the_stamp_is_the_time_of_the_call_as_structlog_writes_it():
     assert before <= times[0] <= times[1]
 
 
-def test_a_replaced_clock_is_asked(monkeypatch):
+def test_a_replaced_clock_is_used(monkeypatch):
     stamp = ours.TimeStamper()
 
     class Clock(datetime.datetime):
@@ -197,7 +197,7 @@ def test_a_replaced_clock_is_asked(monkeypatch):
     assert ours.TimeStamper()(None, "info", {}) == {"timestamp": "2026-01-02T00:00:00Z"}
 
 
-def test_a_clock_whose_code_is_replaced_is_asked():
+def test_a_clock_with_replaced_code_is_used():
     time_machine = pytest.importorskip("time_machine")
     stamp = ours.TimeStamper()
 
@@ -242,7 +242,7 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("kind", [list, tuple])
-def test_a_call_reaches_the_logger_as_by_structlogs_own_class(end, kind):
+def test_a_call_reaches_the_logger_as_with_structlogs_own_class(end, kind):
     outcomes = []
     for module in (structlog, ours):
         logger = Calls()
@@ -272,7 +272,7 @@ def test_a_call_reaches_the_logger_as_by_structlogs_own_class(end, kind):
     assert outcomes[1] == outcomes[0]
 
 
-def test_context_in_a_class_of_its_own_is_kept():
+def test_context_in_a_custom_class_is_kept():
     class Context(dict):
         pass
 
@@ -293,7 +293,7 @@ def _configured(processors, factory, wrapper):
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def test_the_file_has_the_bytes_of_structlogs_own_road(tmp_path, installed):
+def test_the_file_has_the_same_bytes_as_with_structlog_alone(tmp_path, installed):
     if installed:
         logspool.install()
     try:

@@ -39,7 +39,7 @@ assert lags() == {}
 
 began = time.monotonic()
 asyncio.run(run(lambda: None, 3))
-# One chain of timers, though it was asked for twice.
+# One chain of timers, although it was started twice.
 assert lags()["count"] <= (time.monotonic() - began) / 0.05 + 1
 
 asyncio.run(run(lambda: time.sleep(1.2), 1))
@@ -74,13 +74,13 @@ print("done")
 )
 
 
-def test_a_blocked_loop_is_in_the_histogram_and_a_child_begins_anew(run_program):
+def test_a_blocked_loop_is_in_the_histogram_and_a_child_starts_from_zero(run_program):
     outcome, _ = run_program(BLOCKED, deadline_seconds=60)
 
     assert outcome.expect_success().out == b"done\n"
 
 
-def test_the_collector_shows_it(run_program):
+def test_the_prometheus_collector_exports_the_loop_lag(run_program):
     pytest.importorskip("prometheus_client")
     outcome, _ = run_program(COLLECTED, deadline_seconds=60)
 

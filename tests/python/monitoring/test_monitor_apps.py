@@ -178,19 +178,19 @@ print(json.dumps(told))
 )
 
 
-def test_routes_methods_and_options(run_program):
+def test_routes_have_the_documented_methods_and_options(run_program):
     outcome, _ = run_program(ROUTES)
 
     assert outcome.expect_success().out == b"done\n"
 
 
-def test_a_full_disk_takes_readiness_and_not_liveness(run_program):
+def test_a_full_disk_ends_readiness_but_not_liveness(run_program):
     outcome, _ = run_program(FULL, deadline_seconds=60)
 
     assert outcome.out == b"done\n", outcome.err.decode()
 
 
-def test_a_frozen_output_takes_readiness_first_and_gives_it_back(run_program, tmp_path):
+def test_a_frozen_output_ends_readiness_first_and_then_restores_it(run_program, tmp_path):
     with mounts.small(tmp_path / "shm", "32m") as shm:
         outcome, _ = run_program(FROZEN, deadline_seconds=120, LOGSPOOL_QUEUE_DIR=str(shm / "queue"))
 

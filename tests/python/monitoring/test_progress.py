@@ -46,7 +46,7 @@ def stalled(monkeypatch):
     return look
 
 
-def test_both_threads_are_named_once_they_did_nothing_for_long_enough(stalled):
+def test_both_threads_are_named_after_too_long_without_progress(stalled):
     assert stalled(0) == stalled(29) == []
 
     collector, writer = stalled(2)
@@ -55,7 +55,7 @@ def test_both_threads_are_named_once_they_did_nothing_for_long_enough(stalled):
 
 
 @pytest.mark.parametrize("sink", [{"bytes_written": 101}, {"errors": 1}, {"syncs": 1}, {"dropped": {"a": {"INFO": 1}}}])
-def test_progress_of_a_writer_starts_the_time_again(stalled, sink):
+def test_progress_of_a_writer_resets_the_timer(stalled, sink):
     stalled(0)
     stalled(29, sink, heartbeat=8)
 
@@ -68,13 +68,13 @@ def test_progress_of_a_writer_starts_the_time_again(stalled, sink):
     [{"closed": True}, {"error": "no space left on device"}, {"name": "tcp://logs:5170"}, {"queued": LEVELS}],
     ids=["closed", "error", "service", "nothing waits"],
 )
-def test_a_sink_that_no_restart_repairs_is_alive(stalled, sink):
+def test_a_sink_failure_that_a_restart_cannot_fix_counts_as_alive(stalled, sink):
     stalled(0, sink)
 
     assert [reason.partition(" has")[0] for reason in stalled(100, sink)] == ["the collector"]
 
 
-def test_records_that_have_just_come_are_in_nobodys_way(stalled):
+def test_records_that_have_just_arrived_do_not_count_as_stalled(stalled):
     young = {"oldest_in_lanes_seconds": 1.0, "sink": {"oldest_age_seconds": 1.0}}
     stalled(0, **young)
 
@@ -90,5 +90,5 @@ def test_an_idle_process_is_alive(stalled):
     assert stalled(0) == []
 
 
-def test_before_the_first_record_there_is_nothing_to_say():
+def test_nothing_is_reported_before_the_first_record():
     assert _monitor._Progress(1.0).stalled(None) == []

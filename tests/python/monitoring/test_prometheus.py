@@ -59,14 +59,14 @@ print("done")
 """
 
 
-def test_a_process_alone_gives_all_its_metrics(run_program):
+def test_a_single_process_exports_all_its_metrics(run_program):
     outcome, _ = run_program(ALONE)
 
     assert outcome.expect_success().out == b"done\n"
 
 
-def test_the_program_of_the_page_prints_what_the_page_shows(run_program):
-    name = "test_the_program_of_the_page_prints_what_the_page_shows"
+def test_the_program_on_the_page_prints_the_output_on_the_page(run_program):
+    name = "test_the_program_on_the_page_prints_the_output_on_the_page"
     page = pages.ROOT / "docs" / "how-to" / "monitor.md"
     (block,) = [block for block in pages.blocks(page) if (block.value("run by") or "").endswith(name)]
     outcome, _ = run_program(block.text)
@@ -76,7 +76,7 @@ def test_the_program_of_the_page_prints_what_the_page_shows(run_program):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_any_worker_gives_the_counters_of_all_workers(run_program, method, tmp_path):
+def test_any_worker_exports_the_counters_of_all_workers(run_program, method, tmp_path):
     (tmp_path / "prometheus").mkdir()
     outcome, _ = run_program(
         "import sys\nfrom monitoring import workers_program\n"
@@ -199,7 +199,7 @@ def test_each_scrape_of_a_server_with_workers_counts_all_requests(server, tmp_pa
     assert len(answers[0]) == 3 and sum(answers[0].values()) == asked, (answers[0], asked)
 
 
-def test_without_the_package_the_import_says_what_to_install(run_program):
+def test_without_the_package_the_import_names_the_package_to_install(run_program):
     outcome, _ = run_program("import sys\nsys.modules['prometheus_client'] = None\nimport logspool.prometheus\n")
 
     assert outcome.status == 1

@@ -36,7 +36,7 @@ def read_until_empty():
     thread = threading.Thread(target=read)
     thread.start()
     logspool.flush()
-    # The warning that was due at a full queue comes with the next records.
+    # The warning that was due at a full queue is written with the next records.
     logging.info("flushed")
     logspool.flush()
     leave.append(True)

@@ -56,7 +56,7 @@ def panels() -> "list[str]":
 
 
 @pytest.mark.real
-def test_every_metric_that_is_named_is_exported(run_program):
+def test_every_named_metric_is_exported(run_program):
     outcome, _ = run_program(PROGRAM)
     exported = named(outcome.expect_success().out.decode())
     used = {metric for text in (*expressions(), *panels()) for metric in named(text)}

@@ -57,7 +57,7 @@ def test_every_mount_has_a_volume_and_every_volume_an_object():
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
 
 
-def test_the_program_sends_to_the_port_and_with_the_key_of_fluent_bit():
+def test_the_program_uses_the_port_and_the_key_of_fluent_bit():
     shop, sidecar = variables(SHOP), variables(SIDECAR)
     host, port = re.fullmatch(r"tls://(\w+):(\d+)", shop["FORWARD_ADDRESS"]).groups()
 
@@ -77,7 +77,7 @@ def test_every_variable_of_the_configuration_is_set():
     assert named == variables(SIDECAR).keys()
 
 
-def test_every_file_is_where_it_is_mounted():
+def test_every_mounted_file_exists():
     secret = NAMED["Secret", "shop-forward-tls"]["stringData"]
     for name in ("tls.crt_file", "tls.key_file"):
         assert volume_of(SIDECAR, INPUT[name])["secret"]["secretName"] == "shop-forward-tls"
@@ -104,7 +104,7 @@ def test_the_queue_is_in_memory_and_the_spool_on_a_volume_of_its_own_folder():
     assert len(folders) == len(set(folders)) == 2
 
 
-def test_probes_ask_ports_that_the_containers_have():
+def test_probes_use_ports_that_the_containers_have():
     for container in (SIDECAR, SHOP):
         probes = [probe["httpGet"] for name, probe in container.items() if name.endswith("Probe")]
         assert len(probes) >= 2

@@ -65,7 +65,7 @@ def logging_program(tmp_path, queue_dir):
         yield child
 
 
-def test_once_prints_a_plain_table(logging_program, tmp_path, queue_dir):
+def test_option_once_prints_a_plain_table(logging_program, tmp_path, queue_dir):
     status, out, err = top("--once", queue_dir=queue_dir, folder=tmp_path)
 
     assert (status, err) == (0, "")
@@ -78,7 +78,7 @@ def test_once_prints_a_plain_table(logging_program, tmp_path, queue_dir):
 
 
 @pytest.mark.parametrize("choice", ["pid", "name"])
-def test_one_process_is_chosen(logging_program, tmp_path, queue_dir, choice):
+def test_one_process_can_be_chosen(logging_program, tmp_path, queue_dir, choice):
     other = tmp_path / "other"
     other.mkdir()
     with running(LOGS.replace("OPTIONS", ""), other, queue_dir, MARK="1") as second:
@@ -153,13 +153,13 @@ WRONG = [
 
 
 @pytest.mark.parametrize("arguments, text", WRONG, ids=[" ".join(arguments) for arguments, _ in WRONG])
-def test_a_wrong_command_line_says_what_to_write(tmp_path, queue_dir, arguments, text):
+def test_an_invalid_command_line_shows_a_valid_one(tmp_path, queue_dir, arguments, text):
     status, out, err = top(*arguments, queue_dir=queue_dir, folder=tmp_path)
 
     assert (status, out) == (2, "") and text in err, err
 
 
-def test_a_name_that_fits_nothing_lists_what_there_is(logging_program, tmp_path, queue_dir):
+def test_an_unknown_name_lists_the_known_ones(logging_program, tmp_path, queue_dir):
     status, _, err = top("--once", "--name", "nothing of that name", queue_dir=queue_dir, folder=tmp_path)
 
     assert status == 1 and f"{logging_program.pid} {sys.executable}" in err and "(fix: " in err

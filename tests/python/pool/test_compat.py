@@ -18,7 +18,7 @@ CORES = len(os.sched_getaffinity(0))
 
 
 @pytest.mark.parametrize(("given", "threads"), [(-9999, CORES), (-10_000, CORES), (0, CORES), (1 - CORES, 1), (3, 3)])
-def test_the_number_of_threads_is_counted_from_that_of_the_cores(given, threads):
+def test_the_default_number_of_threads_depends_on_the_number_of_cores(given, threads):
     all_there = threading.Barrier(threads, timeout=60)
     with Pool(given) as pool:
         for _ in range(threads):
@@ -33,7 +33,7 @@ def test_a_pool_without_threads_is_refused():
         Pool(-CORES)
 
 
-def test_threads_have_the_prefix_in_their_names():
+def test_thread_names_have_the_prefix():
     with Pool(1, child_name_prefix="copy") as named, Pool(1) as plain:
         assert named.submit(lambda: threading.current_thread().name)
         assert plain.submit(lambda: threading.current_thread().name)
@@ -41,7 +41,7 @@ def test_threads_have_the_prefix_in_their_names():
         assert [["copy_0"], ["ThreadPool_0"]] == [list(pool.as_completed()) for pool in (named, plain)]
 
 
-def test_threads_are_prepared_and_wound_up():
+def test_threads_run_the_initializer_and_the_finalizer():
     ended = []
 
     def prepare(thread, value):
@@ -56,7 +56,7 @@ def test_threads_are_prepared_and_wound_up():
     assert threads == len(ended)
 
 
-def test_where_the_preparation_fails_the_jobs_fail_with_it():
+def test_jobs_fail_if_the_initializer_fails():
     go = threading.Event()
 
     def prepare(thread):
@@ -75,7 +75,7 @@ def test_where_the_preparation_fails_the_jobs_fail_with_it():
     assert pool.shutdown(60)
 
 
-def test_jobs_can_go_before_those_that_wait():
+def test_jobs_can_run_before_waiting_ones():
     pool, go = held()
     done = []
     pool.submit(done.append, "first in")
@@ -89,7 +89,7 @@ def test_jobs_can_go_before_those_that_wait():
 
 @pytest.mark.parametrize("direct", [True, False])
 @pytest.mark.parametrize("count", [0, 1, 7, 1000])
-def test_map_does_each_item_of_any_iterable_once(direct, count):
+def test_map_processes_each_item_of_any_iterable_once(direct, count):
     with Pool(3) as pool:
         pool.map(int, (number for number in range(count)), direct=direct)
 
@@ -106,14 +106,14 @@ def test_map_does_each_item_of_any_iterable_once(direct, count):
         (["ab"], True, [("a", "b")]),
     ],
 )
-def test_map_takes_items_apart_as_told(items, unpack_args, expected):
+def test_map_unpacks_items_on_request(items, unpack_args, expected):
     with Pool(1) as pool:
         pool.map(lambda *args: args, items, unpack_args=unpack_args)
 
     assert expected == list(pool.done)
 
 
-def test_map_goes_on_after_an_item_that_fails():
+def test_map_continues_after_an_item_that_fails():
     seen = []
     with Pool(2, exc_args=True) as pool:
         pool.map(lambda number: 1 // number, range(-50, 50))
@@ -163,7 +163,7 @@ def test_a_generator_that_fails_keeps_what_it_yielded():
     assert ([1], ["why"]) == (list(pool.done), [str(error) for error in pool.failed])
 
 
-def test_jobs_that_wait_can_be_cancelled_one_by_one_or_all():
+def test_waiting_jobs_can_be_cancelled_one_by_one_or_all():
     pool, go = held()
     first, second, third, _ = (pool.submit(int, number) for number in range(4))
 
@@ -181,7 +181,7 @@ def test_jobs_that_wait_can_be_cancelled_one_by_one_or_all():
     assert pool.cancel(first) is False
 
 
-def test_jobs_of_many_threads_have_an_id_each_and_are_done_once():
+def test_jobs_of_many_threads_have_unique_ids_and_are_done_once():
     numbers = [[] for _ in range(4)]
 
     def give(mine):
@@ -217,7 +217,7 @@ def test_the_arguments_of_a_cancelled_job_are_freed_at_once():
     assert pool.shutdown(60)
 
 
-def test_idle_is_waited_for():
+def test_a_caller_can_wait_until_the_pool_is_idle():
     assert Pool(1).wait_idle(0) is True
     pool, go = held()
 
@@ -227,7 +227,7 @@ def test_idle_is_waited_for():
     assert pool.shutdown(60)
 
 
-def test_what_there_is_can_be_looked_at():
+def test_threads_and_waiting_jobs_can_be_inspected():
     pool, go = held()
     pool.submit(pow, 2, exp=3)
     pool.submit_done(int, False)
@@ -248,7 +248,7 @@ def test_what_there_is_can_be_looked_at():
     assert pool.shutdown(60)
 
 
-def test_the_semaphore_is_the_one_of_the_pool():
+def test_the_compat_semaphore_is_that_of_the_pool():
     from logspool.pool import Semaphore
 
     assert compat.Semaphore is Semaphore

@@ -14,7 +14,7 @@ Pool = compat.Pool
 from pool.held_compat import count_to, fail, held  # noqa: E402
 
 
-def test_a_cleared_pool_begins_anew_also_after_its_end():
+def test_a_cleared_pool_starts_again_even_after_shutdown():
     pool, go = held()
     pool.submit(int)
     pool.clear()
@@ -38,7 +38,7 @@ def test_a_cleared_pool_begins_anew_also_after_its_end():
     assert pool.shutdown(60)
 
 
-def test_callbacks_and_bounds_hold_after_a_new_beginning():
+def test_callbacks_and_bounds_still_apply_after_a_restart():
     seen = []
     pool = Pool(1, done_callback=seen.append)
     pool.shutdown()
@@ -56,7 +56,7 @@ def test_callbacks_and_bounds_hold_after_a_new_beginning():
     assert bounded.shutdown(60)
 
 
-def test_shutdown_waits_for_all_jobs_or_says_that_it_did_not():
+def test_shutdown_waits_for_all_jobs_or_returns_false():
     pool, go = held()
     for number in range(10):
         pool.submit(int, number)
@@ -71,7 +71,7 @@ def test_shutdown_waits_for_all_jobs_or_says_that_it_did_not():
     assert (0, 0, ()) == (pool.alive, pool.child_cnt, pool.children)
 
 
-def test_a_job_that_waits_for_the_end_of_its_own_pool_fails():
+def test_a_job_that_waits_for_the_shutdown_of_its_own_pool_fails():
     with Pool(1) as pool:
         pool.submit(lambda: pool.shutdown())
         (failure,) = pool.as_completed()
@@ -92,7 +92,7 @@ def test_shutdown_waits_for_callbacks():
 
 
 @pytest.mark.parametrize("end", [lambda pool: pool.shutdown(0, soon=True), lambda pool: pool.shutdown_children()])
-def test_the_end_may_skip_what_waits(end):
+def test_shutdown_can_skip_waiting_jobs(end):
     pool, go = held()
     pool.submit(int)
     pool.map(int, range(100))
@@ -103,7 +103,7 @@ def test_the_end_may_skip_what_waits(end):
     assert not pool.done
 
 
-def test_the_end_may_skip_the_rest_of_a_map_that_was_begun():
+def test_shutdown_can_skip_the_rest_of_a_started_map():
     begun, go = threading.Event(), threading.Event()
     pool = Pool(1)
     pool.map(lambda number: (begun.set(), go.wait(60)), range(1000))
@@ -115,7 +115,7 @@ def test_the_end_may_skip_the_rest_of_a_map_that_was_begun():
     assert len(pool.done) == 1
 
 
-def test_the_end_that_skips_does_not_wait_for_a_taker():
+def test_shutdown_that_skips_jobs_does_not_wait_for_a_consumer():
     pool = Pool(1, done_max=1)
     pool.submit(count_to, 10)
     pool.submit(count_to, 10)
@@ -145,7 +145,7 @@ print([pool.is_shutdown for pool in pools], [len(pool.done) for pool in pools])
     assert outcome.expect_success().out.decode() == f"[True, True] {[expected] * 2}\n"
 
 
-def test_the_end_of_the_program_skips_what_waits_and_ends_what_runs(run_program):
+def test_program_exit_skips_waiting_jobs_and_finishes_running_ones(run_program):
     body = """
 import threading, time
 from logspool.pool import compat
@@ -173,7 +173,7 @@ begun.wait(60)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_begins_with_no_jobs(run_program):
+def test_a_forked_child_starts_without_jobs(run_program):
     body = """
 import os, threading
 from logspool.pool import compat
@@ -196,7 +196,7 @@ print(list(pool.as_completed()))
     assert [b"[2] 0", b"[1]"] == outcome.expect_success().out.splitlines()
 
 
-def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():
+def test_an_unreferenced_pool_finishes_its_jobs_and_its_threads_end():
     done = []
     pool = Pool(2, init_callback=lambda thread: None)
     for number in range(100):

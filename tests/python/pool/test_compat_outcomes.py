@@ -15,7 +15,7 @@ Pool = compat.Pool
 from pool.held_compat import count_to, fail  # noqa: E402
 
 
-def test_results_lie_in_done_and_failures_in_failed():
+def test_results_are_in_done_and_failures_in_failed():
     with Pool(2) as pool:
         for number in range(1000):
             pool.submit(pow, number, exp=2)
@@ -29,7 +29,7 @@ def test_results_lie_in_done_and_failures_in_failed():
     assert list(pool.done.copy()) == list(pool.done)
 
 
-def test_a_done_callback_gets_all_results_in_one_thread_of_its_own():
+def test_a_done_callback_gets_all_results_in_its_own_thread():
     seen, threads = [], set()
 
     def note(result):
@@ -49,7 +49,7 @@ def test_a_done_callback_gets_all_results_in_one_thread_of_its_own():
     assert not pool.done
 
 
-def test_a_pool_told_so_drops_results_and_keeps_failures():
+def test_a_pool_can_drop_results_and_keep_failures():
     with Pool(1, done_callback=False) as pool:
         pool.submit(int)
         pool.submit_first(int)
@@ -60,7 +60,7 @@ def test_a_pool_told_so_drops_results_and_keeps_failures():
     assert ["why"] == [str(error) for error in pool.failed]
 
 
-def test_a_failed_callback_gets_the_parts_of_each_failure_in_one_thread_of_its_own():
+def test_a_failed_callback_gets_the_parts_of_each_failure_in_its_own_thread():
     plain, whole, threads = [], [], set()
 
     def note(*parts):
@@ -93,7 +93,7 @@ def logger():
     logger.setLevel(before[2])
 
 
-def test_failures_are_logged_once_each_however_many_pools_there_are(logger, capsys):
+def test_each_failure_is_logged_once_with_any_number_of_pools(logger, capsys):
     for _ in range(2):
         with Pool(1, log_level=logging.ERROR) as pool:
             pool.submit(fail)
@@ -142,7 +142,7 @@ def test_results_and_failures_have_the_id_of_their_job():
 @pytest.mark.parametrize("result_id", [False, True])
 @pytest.mark.parametrize("exc_args", [False, True])
 @pytest.mark.parametrize("exc_stack", [False, True])
-def test_failures_have_the_parts_that_were_asked_for(result_id, exc_args, exc_stack):
+def test_failures_have_the_requested_parts(result_id, exc_args, exc_stack):
     with Pool(1, result_id=result_id, exc_args=exc_args, exc_stack=exc_stack) as pool:
         number = pool.submit(fail, 1, key=2)
     (found,) = pool.failed
@@ -162,7 +162,7 @@ def test_failures_have_the_parts_that_were_asked_for(result_id, exc_args, exc_st
 
 
 @pytest.mark.parametrize("take", [True, False, "callback"])
-def test_a_job_may_have_a_done_callback_of_its_own(take):
+def test_a_job_can_have_its_own_done_callback(take):
     seen = []
 
     def note(result):
@@ -181,14 +181,14 @@ def test_a_job_may_have_a_done_callback_of_its_own(take):
     assert not pool.failed
 
 
-def test_what_a_jobs_own_callback_raises_is_the_jobs_failure():
+def test_an_exception_in_the_callback_of_a_job_is_a_failure_of_the_job():
     with Pool(1) as pool:
         pool.submit_done(int, fail)
 
     assert ["why"] == [str(error) for error in pool.failed]
 
 
-def test_jobs_that_raise_what_ends_a_program_are_failures():
+def test_jobs_that_raise_system_exit_are_failures():
     def leave(kind):
         raise kind
 
@@ -204,6 +204,6 @@ def test_jobs_that_raise_what_ends_a_program_are_failures():
 @pytest.mark.parametrize(
     "options", [{"done_callback": int}, {"failed_callback": int}, {"log_level": logging.ERROR}], ids=str
 )
-def test_what_a_callback_gets_cannot_be_taken(options, logger):
+def test_results_given_to_a_callback_cannot_be_taken_again(options, logger):
     with Pool(1, **options) as pool, pytest.raises(compat.PoolCallback, match=next(iter(options))):
         pool.as_completed()

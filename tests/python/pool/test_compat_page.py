@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "how-to" / "move-to-the-po
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_every_name_has_a_row():
+def test_every_compat_name_has_a_row():
     table = TEXT[TEXT.index("| fastthreadpool | `logspool.pool` |") :]
     options = list(inspect.signature(compat.Pool).parameters)
     names = [name for name in (*dir(compat.Pool), *options) if not name.startswith("_")]

@@ -32,7 +32,7 @@ def test_workers_wait_until_results_are_taken():
     assert list(range(100)) == taken
 
 
-def test_also_results_that_are_taken_from_the_deque_make_room():
+def test_results_taken_from_the_deque_make_room_too():
     with Pool(1, done_max=1) as pool:
         pool.submit(count_to, 100)
         taken = []
@@ -43,7 +43,7 @@ def test_also_results_that_are_taken_from_the_deque_make_room():
     assert list(range(100)) == taken
 
 
-def test_a_generator_waits_for_its_taker_within_the_bound():
+def test_a_generator_waits_for_its_consumer_at_the_bound():
     yielded = []
 
     def stream():
@@ -59,7 +59,7 @@ def test_a_generator_waits_for_its_taker_within_the_bound():
     assert len(yielded) == 50
 
 
-def test_results_are_taken_as_they_come_and_the_end_is_that_of_the_last_job():
+def test_results_are_returned_as_they_arrive_until_the_last_job_ends():
     pool, go = held()
     pool.submit(fail)
     pool.submit(int, 1)
@@ -72,7 +72,7 @@ def test_results_are_taken_as_they_come_and_the_end_is_that_of_the_last_job():
 
 
 @pytest.mark.parametrize(("job", "expected"), [(fail, "why"), (int, "0")])
-def test_who_waits_is_woken_by_each_entry_not_only_by_the_end(job, expected):
+def test_a_waiting_consumer_is_woken_by_each_entry_and_not_only_by_the_end(job, expected):
     go = threading.Event()
     with Pool(2) as pool:
         pool.submit(go.wait, 60)
@@ -83,7 +83,7 @@ def test_who_waits_is_woken_by_each_entry_not_only_by_the_end(job, expected):
         assert [True] == list(results)
 
 
-def test_true_waits_for_the_end_and_is_not_a_second():
+def test_wait_true_waits_for_the_end_and_not_for_one_second():
     pool, go = held()
     pool.submit(int, 5)
     threading.Timer(1.2, go.set).start()
@@ -92,7 +92,7 @@ def test_true_waits_for_the_end_and_is_not_a_second():
     assert pool.shutdown(60)
 
 
-def test_a_taker_may_ask_for_what_is_there_for_some_time_and_for_so_many():
+def test_a_consumer_can_limit_the_waiting_time_and_the_number_of_results():
     pool, go = held()
     for number in range(5):
         pool.submit(int, number)
@@ -108,7 +108,7 @@ def test_a_taker_may_ask_for_what_is_there_for_some_time_and_for_so_many():
     assert pool.shutdown(60)
 
 
-def test_many_may_take_and_each_entry_goes_to_one():
+def test_each_entry_goes_to_one_of_many_consumers():
     taken = [[], []]
     with Pool(2) as pool:
         pool.submit(count_to, 2000)
@@ -121,7 +121,7 @@ def test_many_may_take_and_each_entry_goes_to_one():
     assert list(range(2000)) == sorted(taken[0] + taken[1])
 
 
-def test_a_taker_ends_when_all_jobs_are_cancelled():
+def test_a_consumer_ends_when_all_jobs_are_cancelled():
     pool, go = held()
     pool.submit(int)
     taken = []

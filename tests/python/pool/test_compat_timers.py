@@ -53,7 +53,7 @@ def starts(pool):
 
 
 @pytest.mark.parametrize("way", [0, 1, 2])
-def test_a_job_is_done_at_its_time_and_its_results_are_those_of_others(pool, way):
+def test_a_job_runs_at_its_time_and_its_results_are_like_those_of_other_jobs(pool, way):
     plain, with_callback = (ways[way] for ways in starts(pool))
     begun = time.monotonic()
     plain(0.05, stream, 1, 2)
@@ -73,7 +73,7 @@ def test_a_job_is_done_at_its_time_and_its_results_are_those_of_others(pool, way
 
 
 @pytest.mark.parametrize("way", [0, 1, 2])
-def test_what_a_job_raises_lies_in_failed(pool, way):
+def test_exceptions_of_jobs_are_in_failed(pool, way):
     starts(pool)[0][way](0.01, int, "x")
 
     assert pool.failed_cnt.acquire(timeout=60)
@@ -111,7 +111,7 @@ def test_delayed_jobs_are_listed_until_they_begin(pool):
     assert ((), 0) == (pool.scheduled, pool.pending)
 
 
-def test_a_job_that_is_due_goes_before_those_that_wait(pool):
+def test_a_due_job_runs_before_waiting_jobs(pool):
     go, begun, done = threading.Event(), threading.Event(), []
     pool.submit(lambda: (begun.set(), go.wait(60)))
     assert begun.wait(60)
@@ -143,7 +143,7 @@ def test_timers_can_be_cancelled_one_by_one_or_all(pool):
     assert all(timer.cancelled() for timer in later)
 
 
-def test_cancelling_timers_leaves_jobs_and_the_other_way_round(pool):
+def test_cancelling_timers_keeps_jobs_and_cancelling_jobs_keeps_timers(pool):
     go, begun = threading.Event(), threading.Event()
     pool.submit(lambda: (begun.set(), go.wait(60)))
     assert begun.wait(60)
@@ -164,7 +164,7 @@ SERIES = [
 
 
 @pytest.mark.parametrize("begin", SERIES)
-def test_a_cancelled_series_calls_no_more(pool, begin):
+def test_a_cancelled_series_makes_no_further_calls(pool, begin):
     timer = begin(pool, 0.01, int)
     assert [0] * 5 == take(pool, 5)
     pool.cancel(False, timer)
@@ -192,7 +192,7 @@ def test_a_series_may_be_cancelled_from_its_own_job(pool, begin):
     assert ([1], ()) == (done, pool.scheduled)
 
 
-def test_a_series_at_the_wall_clock_keeps_its_times(pool):
+def test_a_series_at_wall_clock_times_keeps_its_times(pool):
     start = time.time() + 0.01
     timer = pool.submit_at(start, 0.02, time.time)
     moments = take(pool, 5)
@@ -206,7 +206,7 @@ def test_a_series_at_the_wall_clock_keeps_its_times(pool):
 
 
 @pytest.mark.parametrize("begin", SERIES)
-def test_a_series_lets_times_go_by_while_its_job_runs(begin):
+def test_a_series_skips_times_while_its_job_runs(begin):
     running, most = [], []
 
     def work():
@@ -232,7 +232,7 @@ def test_a_time_may_be_a_struct_time(pool):
     assert [7] == take(pool, 1)
 
 
-def test_a_time_that_has_just_passed_is_now_and_its_series_goes_on_from_it(pool):
+def test_a_time_that_has_just_passed_means_now_and_its_series_continues_from_it(pool):
     start = time.time() - 1
     timer = pool.submit_at(start, 0.25, time.time)
     first, second = take(pool, 2)
@@ -251,7 +251,7 @@ def test_a_time_long_ago_is_refused(pool, when):
         pool.submit_at(when(), 0, int)
 
 
-def test_nobody_waits_for_what_is_not_due(pool):
+def test_shutdown_does_not_wait_for_jobs_that_are_not_due(pool):
     timers = [pool.submit_later(HOUR, int)]
     pool.schedule(HOUR, int)
 
@@ -262,7 +262,7 @@ def test_nobody_waits_for_what_is_not_due(pool):
     assert timers[0].cancelled()
 
 
-def test_after_the_end_timed_jobs_are_refused(pool):
+def test_after_shutdown_timed_jobs_are_refused(pool):
     pool.shutdown()
     plain, with_callback = starts(pool)
     for start in plain:
@@ -277,7 +277,7 @@ def test_after_the_end_timed_jobs_are_refused(pool):
     assert [3] == take(pool, 1)
 
 
-def test_the_end_of_the_program_does_not_wait_for_timers(run_program):
+def test_program_exit_does_not_wait_for_timers(run_program):
     body = """
 import time
 from logspool.pool import compat

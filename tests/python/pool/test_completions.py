@@ -15,7 +15,7 @@ pool_module = pytest.importorskip("logspool.pool")
 Pool, as_completed = pool_module.Pool, pool_module.as_completed
 
 
-def test_each_future_comes_once(pool):
+def test_each_future_is_returned_once(pool):
     futures = [pool.submit(pow, number, 2) for number in range(5000)]
 
     found = list(as_completed(futures + futures[:10], timeout=60))
@@ -24,7 +24,7 @@ def test_each_future_comes_once(pool):
     assert len(found) == 5000
 
 
-def test_futures_come_in_the_order_of_their_ends():
+def test_futures_are_returned_in_the_order_of_completion():
     go = threading.Event()
     with Pool(2) as pool:
         slow, quick = pool.submit(go.wait, 60), pool.submit(int)
@@ -35,7 +35,7 @@ def test_futures_come_in_the_order_of_their_ends():
         assert list(ended) == []
 
 
-def test_futures_of_other_executors_and_cancelled_ones_come_too(pool):
+def test_futures_of_other_executors_and_cancelled_ones_are_returned_too(pool):
     with concurrent.futures.ThreadPoolExecutor(1) as other:
         futures = [other.submit(int), pool.submit(int), pool_module.Future()]
         futures[2].cancel()
@@ -43,7 +43,7 @@ def test_futures_of_other_executors_and_cancelled_ones_come_too(pool):
         assert set(as_completed(futures, timeout=60)) == set(futures)
 
 
-def test_a_timeout_counts_from_the_call_and_tells_how_many_are_left():
+def test_a_timeout_counts_from_the_call_and_reports_how_many_are_left():
     go = threading.Event()
     with Pool(1) as pool:
         ended = as_completed([pool.submit(go.wait, 60), pool.submit(int)], timeout=0.05)
@@ -52,7 +52,7 @@ def test_a_timeout_counts_from_the_call_and_tells_how_many_are_left():
         go.set()
 
 
-def test_futures_are_not_held(pool):
+def test_futures_are_not_kept_alive(pool):
     ended = as_completed([pool.submit(int) for _ in range(3)])
     for future in ended:
         gone = weakref.ref(future)
@@ -84,7 +84,7 @@ def test_a_job_that_raises_stop_iteration_ends_its_awaitable(pool):
     asyncio.run(main())
 
 
-def test_the_loop_goes_on_while_jobs_run_also_beyond_the_queues_bound():
+def test_the_loop_keeps_running_while_jobs_run_even_beyond_the_queues_bound():
     async def main(pool):
         ticks = 0
         jobs = asyncio.gather(*(pool.run(time.sleep, 0.01) for _ in range(20)))
@@ -98,7 +98,7 @@ def test_the_loop_goes_on_while_jobs_run_also_beyond_the_queues_bound():
         assert asyncio.run(main(pool)) > 1
 
 
-def test_what_is_cancelled_before_it_begins_is_not_done():
+def test_jobs_cancelled_before_they_start_never_run():
     go, begun, done = threading.Event(), threading.Event(), []
 
     async def main(pool):
@@ -144,12 +144,12 @@ def test_loops_of_several_threads_share_a_pool(pool):
     assert found == [sum(range(500))] * 8
 
 
-def test_without_a_loop_it_says_so(pool):
+def test_a_call_without_a_running_loop_is_an_error(pool):
     with pytest.raises(RuntimeError, match="no running event loop"):
         pool.run(int)
 
 
-def test_a_loop_that_is_gone_takes_nothing_and_hurts_nobody(monkeypatch):
+def test_results_for_a_closed_loop_are_dropped_without_an_error(monkeypatch):
     import sys
 
     caught = []

@@ -28,7 +28,7 @@ def held():
         go.set()
 
 
-def test_a_future_is_one_of_the_standard_library(pool):
+def test_a_future_is_a_standard_library_future(pool):
     future = pool.submit(int)
 
     assert type(future) is Future
@@ -37,7 +37,7 @@ def test_a_future_is_one_of_the_standard_library(pool):
     assert "state=finished returned int" in repr(future)
 
 
-def test_states_are_told(held):
+def test_a_future_reports_its_state(held):
     running, waiting, go = held
 
     assert (running.running(), running.done(), running.cancelled()) == (True, False, False)
@@ -48,7 +48,7 @@ def test_states_are_told(held):
     assert (running.running(), running.done(), running._state) == (False, True, "FINISHED")
 
 
-def test_what_waits_can_be_cancelled_and_what_runs_cannot(held):
+def test_waiting_jobs_can_be_cancelled_and_running_ones_cannot(held):
     running, waiting, go = held
 
     assert (running.cancel(), waiting.cancel(), waiting.cancel()) == (False, True, True)
@@ -105,7 +105,7 @@ def test_a_callback_that_raises_is_logged_and_the_others_called(held, caplog):
     assert record.exc_info[0] is ZeroDivisionError
 
 
-def test_a_callback_that_is_called_at_once_raises_what_is_no_error(held, caplog):
+def test_interrupts_in_a_callback_that_is_called_at_once_are_raised(held, caplog):
     def interrupt(_):
         raise KeyboardInterrupt
 
@@ -156,7 +156,7 @@ def test_many_threads_wait_for_one_future(held):
     assert results == [True] * 8
 
 
-def test_asyncio_takes_pool_and_futures():
+def test_asyncio_accepts_the_pool_and_its_futures():
     async def main(pool):
         loop = asyncio.get_running_loop()
         one = await loop.run_in_executor(pool, pow, 2, 10)
@@ -171,7 +171,7 @@ def test_asyncio_takes_pool_and_futures():
     assert (one, many) == (1024, [2**number for number in range(100)])
 
 
-def test_asyncio_takes_a_pool_as_its_default_executor():
+def test_asyncio_accepts_a_pool_as_its_default_executor():
     names = []
 
     def name(*_):
@@ -195,7 +195,7 @@ def test_asyncio_takes_a_pool_as_its_default_executor():
         pool.submit(name)
 
 
-def test_a_loop_that_is_closed_shuts_its_default_executor():
+def test_a_closed_loop_shuts_down_its_default_executor():
     pool = Pool(1)
     loop = asyncio.new_event_loop()
     loop.set_default_executor(pool)
@@ -206,7 +206,7 @@ def test_a_loop_that_is_closed_shuts_its_default_executor():
         pool.submit(int)
 
 
-def test_a_future_can_be_ended_by_hand():
+def test_a_future_can_be_completed_by_hand():
     future = Future()
     assert future.set_running_or_notify_cancel() is True
     future.set_result(3)
@@ -225,7 +225,7 @@ def test_a_future_can_be_ended_by_hand():
     assert failed._get_snapshot()[:3] == (True, False, None)
 
 
-def test_futures_are_freed_with_what_they_hold(pool):
+def test_futures_are_freed_with_their_contents(pool):
     class Thing:
         pass
 

@@ -21,7 +21,7 @@ def echo(*args, **kwargs):
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 20])
-def test_arguments_arrive_as_given(pool, count):
+def test_jobs_get_their_arguments_unchanged(pool, count):
     args = tuple(range(count))
     for names in ([], ["a"], ["fn", "self", "args"]):
         kwargs = {name: object() for name in names}
@@ -29,7 +29,7 @@ def test_arguments_arrive_as_given(pool, count):
         assert pool.submit(echo, *args, **kwargs).result() == (args, kwargs)
 
 
-def test_results_come_out_and_all_jobs_are_done(pool):
+def test_results_are_returned_and_all_jobs_are_done(pool):
     futures = [pool.submit(pow, number, 2) for number in range(10_000)]
 
     assert [future.result() for future in futures] == [number**2 for number in range(10_000)]
@@ -54,7 +54,7 @@ def test_jobs_of_one_worker_keep_their_order():
 
 
 @pytest.mark.parametrize("kind", [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit])
-def test_whatever_a_job_raises_is_its_futures_and_the_worker_lives(kind):
+def test_an_exception_of_a_job_is_set_on_its_future_and_the_worker_survives(kind):
     def fail():
         raise kind("why")
 
@@ -68,7 +68,7 @@ def test_whatever_a_job_raises_is_its_futures_and_the_worker_lives(kind):
         assert pool.submit(threading.get_ident).result() == pool.submit(threading.get_ident).result()
 
 
-def test_what_a_pushed_job_raises_goes_to_the_unraisable_hook(pool, monkeypatch):
+def test_exceptions_of_pushed_jobs_go_to_the_unraisable_hook(pool, monkeypatch):
     caught = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: caught.append((found.exc_type, found.object)))
 
@@ -88,14 +88,14 @@ def test_a_call_without_a_function_is_refused(pool, method):
         getattr(pool, method)()
 
 
-def test_what_cannot_be_called_is_refused(pool):
+def test_an_object_that_is_not_callable_is_refused(pool):
     with pytest.raises(
         TypeError, match=r"submit\(\) needs a function, not 3: give it uncalled, its arguments after it"
     ):
         pool.submit(3)
 
 
-def test_after_shutdown_jobs_are_refused_and_those_taken_are_done():
+def test_after_shutdown_new_jobs_are_refused_and_accepted_ones_are_done():
     pool = Pool(1)
     futures = [pool.submit(int, number) for number in range(100)]
     pool.shutdown()
@@ -107,7 +107,7 @@ def test_after_shutdown_jobs_are_refused_and_those_taken_are_done():
     pool.shutdown()
 
 
-def test_shutdown_cancels_what_has_not_begun():
+def test_shutdown_can_cancel_jobs_that_have_not_started():
     begun, go = threading.Event(), threading.Event()
     pool = Pool(1)
     first = pool.submit(lambda: (begun.set(), go.wait(60)))
@@ -123,7 +123,7 @@ def test_shutdown_cancels_what_has_not_begun():
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="references to None are counted up to 3.11")
-def test_a_push_leaves_no_reference_to_none_behind():
+def test_a_push_leaks_no_reference_to_none():
     go = threading.Event()
     with Pool(1) as pool:
         pool.push(go.wait, 60)
@@ -153,7 +153,7 @@ def test_arguments_and_results_are_freed(pool):
 
 
 @pytest.mark.parametrize("verb", ["submit", "push", "push_many", "run"])
-def test_every_reference_that_a_job_takes_comes_back(pool, verb):
+def test_a_job_releases_every_reference_that_it_takes(pool, verb):
     class Thing:
         pass
 
@@ -189,7 +189,7 @@ def test_every_reference_that_a_job_takes_comes_back(pool, verb):
     assert [reference() for reference in made if reference() is not None] == []
 
 
-def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():
+def test_an_unreferenced_pool_finishes_its_jobs_and_its_threads_end():
     done = []
     pool = Pool(2)
     for number in range(100):
@@ -204,7 +204,7 @@ def test_a_pool_that_nobody_holds_does_its_jobs_and_its_threads_end():
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_context_variables_go_along_when_asked_for():
+def test_jobs_see_context_variables_of_the_caller_on_request():
     variable = contextvars.ContextVar("variable", default="default")
     variable.set("caller's")
 
@@ -228,7 +228,7 @@ def test_jobs_may_submit_jobs(pool):
         found = found.result(60)
 
 
-def test_stats_count_what_was_done(pool):
+def test_stats_count_finished_jobs(pool):
     for _ in range(5):
         pool.submit(int).result()
     assert pool.wait_idle(60)
@@ -238,7 +238,7 @@ def test_stats_count_what_was_done(pool):
     assert 1 <= stats.workers <= 2
 
 
-def test_the_age_of_the_oldest_job_is_told():
+def test_stats_show_the_age_of_the_oldest_job():
     go, begun = threading.Event(), threading.Event()
     with Pool(1) as pool:
         pool.push(lambda: (begun.set(), go.wait(60)))

@@ -20,7 +20,7 @@ def square(number):
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 8, 9, 1000])
 @pytest.mark.parametrize("options", [{}, {"chunksize": 1}, {"chunksize": 300}, {"buffersize": 1}, {"buffersize": 50}])
 @pytest.mark.parametrize("shape", [list, tuple, iter, range])
-def test_results_come_in_order(pool, count, options, shape):
+def test_results_are_returned_in_order(pool, count, options, shape):
     items = range(count) if shape is range else shape(range(count))
 
     assert list(pool.map(square, items, **options)) == [square(number) for number in range(count)]
@@ -47,7 +47,7 @@ def test_endless_input_is_read_as_results_are_taken(pool):
     assert list(results) == []
 
 
-def test_unordered_results_come_as_they_are_ready(pool):
+def test_unordered_results_are_returned_as_they_are_ready(pool):
     go = threading.Event()
 
     def wait_or_not(number):
@@ -65,7 +65,7 @@ def test_unordered_results_come_as_they_are_ready(pool):
 
 
 @pytest.mark.parametrize("options", [{}, {"chunksize": 100}, {"buffersize": 4}])
-def test_an_error_comes_where_its_result_would_have_come(pool, options):
+def test_an_error_is_raised_where_its_result_would_be(pool, options):
     def fail_at_five(number):
         if number == 5:
             raise KeyError(number)
@@ -97,7 +97,7 @@ def test_a_timeout_counts_from_the_call(pool, ordered):
     go.set()
 
 
-def test_what_nobody_waits_for_is_cancelled():
+def test_items_that_nobody_waits_for_are_cancelled():
     begun, go, done = threading.Event(), threading.Event(), []
     with Pool(1) as pool:
         results = pool.map(lambda number: (begun.set(), go.wait(60), done.append(number)), range(10), chunksize=1)
@@ -111,7 +111,7 @@ def test_what_nobody_waits_for_is_cancelled():
 @pytest.mark.parametrize("options", [{}, {"chunksize": 100}, {"buffersize": 150}, {"ordered": False}])
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("shape", [list, tuple, range])
-def test_a_dropped_iterator_cancels_the_items_that_have_not_begun(options, columns, shape):
+def test_a_dropped_iterator_cancels_items_that_have_not_started(options, columns, shape):
     reached, go, done = threading.Event(), threading.Event(), []
 
     def run(*numbers):
@@ -132,7 +132,7 @@ def test_a_dropped_iterator_cancels_the_items_that_have_not_begun(options, colum
     assert len(done) == 110
 
 
-def test_an_iterator_that_was_never_asked_runs_everything():
+def test_an_iterator_that_was_never_advanced_runs_everything():
     # As with `ThreadPoolExecutor`: programs use `map` for the side effects of its jobs.
     done = []
     with Pool(1) as pool:
@@ -141,7 +141,7 @@ def test_an_iterator_that_was_never_asked_runs_everything():
     assert done == list(range(100))
 
 
-def test_single_results_are_not_held(pool):
+def test_single_results_are_not_kept_alive(pool):
     class Thing:
         pass
 
@@ -152,7 +152,7 @@ def test_single_results_are_not_held(pool):
         assert gone() is None
 
 
-def test_results_do_not_keep_the_pool(pool):
+def test_results_do_not_keep_the_pool_alive(pool):
     other = Pool(1)
     results, gone = other.map(square, range(10)), weakref.ref(other)
     del other

@@ -19,7 +19,7 @@ def fail():
     raise KeyError("why")
 
 
-def test_callbacks_of_a_job(pool):
+def test_callbacks_of_a_job_get_its_result_or_exception(pool):
     done, failed = [], []
     told = pool.options(done_callback=done.append, failed_callback=failed.append)
     told.push(pow, 2, 3)
@@ -41,7 +41,7 @@ def test_callbacks_have_run_when_the_future_ends(pool):
         assert done == [1]
 
 
-def test_callbacks_of_a_pool_are_for_jobs_that_nobody_else_asks_about(unraisable):
+def test_callbacks_of_a_pool_are_called_only_for_jobs_without_a_future(unraisable):
     done, failed, own = [], [], []
     with Pool(1, done_callback=done.append, failed_callback=failed.append) as pool:
         pool.push(int, 1)
@@ -61,7 +61,7 @@ def test_callbacks_of_a_pool_are_for_jobs_that_nobody_else_asks_about(unraisable
     assert ([type(error) for error in failed], own, unraisable) == ([KeyError], [5], [])
 
 
-def test_what_a_callback_raises_is_not_lost(pool, unraisable):
+def test_exceptions_of_callbacks_are_reported(pool, unraisable):
     pool.options(done_callback=lambda value: value // 0).push(int, 1)
     pool.options(failed_callback=lambda error: int("x")).push(fail)
     assert pool.wait_idle(60)
@@ -70,7 +70,7 @@ def test_what_a_callback_raises_is_not_lost(pool, unraisable):
     assert pool.stats().failed == 1
 
 
-def test_a_failure_that_nobody_takes_goes_to_the_hook(pool, unraisable):
+def test_a_failure_without_a_receiver_goes_to_the_hook(pool, unraisable):
     pool.options(done_callback=int).push(fail)
     pool.options(timeout=60).push(fail)
     assert pool.wait_idle(60)
@@ -79,7 +79,7 @@ def test_a_failure_that_nobody_takes_goes_to_the_hook(pool, unraisable):
     assert pool.stats().failed == 2
 
 
-def test_a_job_that_takes_too_long_is_given_up_and_its_worker_is_not():
+def test_a_job_that_takes_too_long_fails_and_its_worker_survives():
     go, done, failed = threading.Event(), [], []
     with Pool(1) as pool:
         limited = pool.options(timeout=0.02, done_callback=done.append, failed_callback=failed.append)
@@ -93,7 +93,7 @@ def test_a_job_that_takes_too_long_is_given_up_and_its_worker_is_not():
     assert (pool.stats().timed_out, pool.stats().failed) == (1, 0)
 
 
-def test_waiting_is_no_part_of_the_time():
+def test_waiting_does_not_count_towards_the_time_limit():
     held = Held()
     future = held.pool.options(timeout=0.2).submit(int, 1)
     time.sleep(0.3)
@@ -123,7 +123,7 @@ def test_a_stream_that_takes_too_long_ends(pool):
     assert pool.stats().timed_out == 1
 
 
-def test_jobs_in_time_leave_nothing_behind(pool):
+def test_jobs_that_end_in_time_leave_no_timers(pool):
     limited = pool.options(timeout=1000)
     futures = [limited.submit(pow, number, 2) for number in range(5000)]
 
@@ -131,7 +131,7 @@ def test_jobs_in_time_leave_nothing_behind(pool):
     assert (pool.stats().timed_out, pool.stats().delayed) == (0, 0)
 
 
-def test_a_scheduled_job_that_takes_too_long_is_told_each_time(pool):
+def test_a_scheduled_job_that_takes_too_long_is_reported_each_time(pool):
     started, failed = [], []
 
     def run_until_told():
@@ -147,7 +147,7 @@ def test_a_scheduled_job_that_takes_too_long_is_told_each_time(pool):
     assert pool.stats().timed_out == len(failed) == schedule.runs
 
 
-def test_first_goes_before_all():
+def test_jobs_of_priority_first_run_before_all_others():
     held = Held()
     first = held.pool.options(priority="first")
     for name in "abc":
@@ -158,7 +158,7 @@ def test_first_goes_before_all():
     assert held.end() == ["even more", "first", "a", "b", "c"]
 
 
-def test_cancel_and_clear():
+def test_cancel_removes_waiting_jobs_and_clear_also_timers():
     held = Held()
     futures = [held.pool.submit(int) for _ in range(3)] + [held.pool.low.submit(int)]
     timer, schedule = held.pool.submit_later(1000, int), held.pool.schedule(1000, int)
@@ -207,7 +207,7 @@ def test_a_view_keeps_its_pool_and_cycles_are_collected():
         ({"retries": 3}, TypeError, "retries"),
     ],
 )
-def test_options_that_do_not_fit(pool, options, kind, message):
+def test_options_that_do_not_fit_together_are_refused(pool, options, kind, message):
     with pytest.raises(kind, match=message):
         pool.options(**options)
     if "callback" in next(iter(options)):

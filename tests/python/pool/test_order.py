@@ -12,7 +12,7 @@ Pool = pytest.importorskip("logspool.pool").Pool
 from pool.held import Held  # noqa: E402
 
 
-def test_lanes_and_the_front_of_the_queue():
+def test_lanes_and_the_front_of_the_queue_set_the_order_of_jobs():
     held = Held()
     note, pool = held.done.append, held.pool
     pool.low.push(note, "low 1")
@@ -35,7 +35,7 @@ def test_lanes_return_futures_and_keep_their_pool():
         lane.submit()
 
 
-def test_the_job_dropped_is_of_the_lowest_lane():
+def test_the_dropped_job_is_from_the_lowest_lane():
     held = Held(queue_size=2, overflow="drop_oldest")
     high, low = held.pool.high.submit(int), held.pool.low.submit(int)
     last = held.pool.submit(int, 3)
@@ -45,7 +45,7 @@ def test_the_job_dropped_is_of_the_lowest_lane():
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 1024, 5000])
-def test_many_jobs_at_once_are_done_in_order(count):
+def test_jobs_pushed_together_run_in_order(count):
     done = []
     with Pool(1) as pool:
         assert pool.push_many(done.append, range(count)) == count
@@ -55,7 +55,7 @@ def test_many_jobs_at_once_are_done_in_order(count):
     assert done == list(range(count))
 
 
-def test_many_jobs_at_once_take_items_as_map_does_and_wake_all_workers():
+def test_jobs_pushed_together_combine_items_like_map_and_wake_all_workers():
     both, done = threading.Barrier(3, timeout=60), []
     with Pool(3) as pool:
         assert (
@@ -68,7 +68,7 @@ def test_many_jobs_at_once_take_items_as_map_does_and_wake_all_workers():
 
 
 @pytest.mark.parametrize("overflow", ["block", "caller_runs"])
-def test_many_jobs_at_once_keep_to_the_bound(overflow):
+def test_jobs_pushed_together_respect_the_bound(overflow):
     done = []
     with Pool(2, queue_size=10, overflow=overflow) as pool:
         assert pool.push_many(done.append, range(5000)) == 5000
@@ -76,7 +76,7 @@ def test_many_jobs_at_once_keep_to_the_bound(overflow):
     assert sorted(done) == list(range(5000))
 
 
-def test_many_jobs_at_once_are_refused_as_single_ones_are():
+def test_jobs_pushed_together_are_refused_like_single_ones():
     held = Held(queue_size=2, overflow="raise")
     with pytest.raises(queue.Full):
         held.pool.push_many(held.done.append, range(5))
@@ -87,7 +87,7 @@ def test_many_jobs_at_once_are_refused_as_single_ones_are():
         held.pool.push_many(int, 3)
 
 
-def test_an_item_that_raises_comes_to_the_caller_after_those_before_it_are_pushed():
+def test_an_error_of_the_input_reaches_the_caller_after_the_earlier_items_were_pushed():
     done = []
 
     def items():

@@ -42,7 +42,7 @@ def test_a_semaphore_of_one_permit_lets_one_in():
     assert ([], 1) == (violations, semaphore.value)
 
 
-def test_a_semaphore_says_true_counts_right_and_has_a_timeout_and_a_block():
+def test_a_semaphore_returns_true_counts_permits_and_supports_timeouts_and_with():
     semaphore = compat.Semaphore(1)
 
     assert semaphore.acquire() is True
@@ -62,7 +62,7 @@ def test_map_takes_plain_items_as_they_are():
     assert ([0, 1, 1, 2, 2, 3, 3, 4, 4, 5], []) == (sorted(pool.done), list(pool.failed))
 
 
-def test_map_over_waiting_threads_comes_to_an_end():
+def test_map_over_waiting_threads_ends():
     with compat.Pool(2) as pool:
         for _ in range(20):
             pool.map(int, range(10_000), direct=False, unpack_args=False)
@@ -102,7 +102,7 @@ def test_after_shutdown_jobs_are_refused(give):
 
 
 @pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
-def test_a_job_that_raises_what_ends_a_program_leaves_its_worker_alive(kind):
+def test_a_job_that_raises_system_exit_leaves_its_worker_alive(kind):
     def leave():
         raise kind
 
@@ -152,7 +152,7 @@ def test_a_schedule_keeps_its_rhythm_while_others_work():
     assert abs(steps - round(steps)) < 1e-3
 
 
-def test_keywords_of_a_job_may_have_any_name():
+def test_keyword_arguments_of_a_job_can_have_any_name():
     names = dict.fromkeys(["self", "fn", "args", "done_callback", "delay", "interval", "when", "jobid"], 1)
     with compat.Pool(1) as pool:
         pool.submit(dict, **names)
@@ -169,7 +169,7 @@ def test_keywords_of_a_job_may_have_any_name():
     assert [names] * 8 == list(pool.done)
 
 
-def test_who_takes_results_sleeps_until_there_are_some():
+def test_a_consumer_of_results_sleeps_until_there_are_some():
     go = threading.Event()
     with compat.Pool(1) as pool:
         pool.submit(go.wait, 60)

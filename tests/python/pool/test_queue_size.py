@@ -46,7 +46,7 @@ class Full(Held):
         return [number for number, _ in super().end()]
 
 
-def test_block_waits_for_room():
+def test_the_block_policy_waits_for_room():
     held = Full("block")
     threading.Timer(0.1, held.go.set).start()
 
@@ -57,7 +57,7 @@ def test_block_waits_for_room():
     assert held.end() == [0, 1, 2]
 
 
-def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
+def test_a_signal_or_shutdown_ends_a_blocked_call():
     held = Full("block")
 
     with pytest.raises(InterruptedError, match="rung"), ringing(InterruptedError("rung")):
@@ -69,7 +69,7 @@ def test_a_blocked_call_ends_by_a_signal_and_by_shutdown():
     assert held.end() == [0, 1]
 
 
-def test_raise_says_that_the_queue_is_full():
+def test_the_raise_policy_reports_a_full_queue():
     held = Full("raise")
 
     for method in (held.pool.submit, held.pool.push):
@@ -80,7 +80,7 @@ def test_raise_says_that_the_queue_is_full():
 
 
 @pytest.mark.parametrize("give", ["push", "push_many", "with a timeout"])
-def test_what_is_no_error_of_the_callers_own_job_is_raised_in_it(unraisable, give):
+def test_interrupts_in_a_job_run_by_its_caller_are_raised_in_the_caller(unraisable, give):
     held = Full("caller_runs")
 
     def interrupt(kind):
@@ -105,7 +105,7 @@ def test_what_is_no_error_of_the_callers_own_job_is_raised_in_it(unraisable, giv
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, TimeoutError])
-def test_a_signal_ends_the_callers_own_job_that_waits_for_somebody_to_take_its_values(unraisable, kind):
+def test_a_signal_ends_a_job_run_by_its_caller_that_waits_for_a_consumer(unraisable, kind):
     held = Full("caller_runs")
     results = Results(1)
     into, ended = held.pool.options(results=results), []
@@ -124,7 +124,7 @@ def test_a_signal_ends_the_callers_own_job_that_waits_for_somebody_to_take_its_v
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError])
-def test_ctrl_c_in_the_callers_own_job_is_raised_also_after_its_time(unraisable, kind):
+def test_ctrl_c_in_a_job_run_by_its_caller_is_raised_even_after_the_time_limit(unraisable, kind):
     held = Full("caller_runs")
     failed = []
 
@@ -140,7 +140,7 @@ def test_ctrl_c_in_the_callers_own_job_is_raised_also_after_its_time(unraisable,
     assert held.end() == [0, 1]
 
 
-def test_ctrl_c_in_a_callback_of_the_callers_own_job_is_raised():
+def test_ctrl_c_in_a_callback_of_a_job_run_by_its_caller_is_raised():
     held = Full("caller_runs")
 
     def interrupt(value):
@@ -152,7 +152,7 @@ def test_ctrl_c_in_a_callback_of_the_callers_own_job_is_raised():
     assert held.end() == [0, 1]
 
 
-def test_drop_oldest_cancels_what_waited_longest():
+def test_drop_oldest_cancels_the_job_that_waited_longest():
     held = Full("drop_oldest")
 
     future = held.pool.submit(held.do, 2)
@@ -163,7 +163,7 @@ def test_drop_oldest_cancels_what_waited_longest():
     assert future.result(0) == 2
 
 
-def test_caller_runs_does_the_job_in_the_caller():
+def test_caller_runs_executes_the_job_in_the_caller():
     held = Full("caller_runs")
 
     future = held.pool.submit(held.do, 2)
@@ -194,6 +194,6 @@ def test_caller_runs_does_the_job_in_the_caller():
         ({"queue_sise": 2}, TypeError, "queue_sise"),
     ],
 )
-def test_options_that_do_not_fit_are_refused_in_words(options, error, message):
+def test_invalid_options_are_refused_with_a_clear_message(options, error, message):
     with pytest.raises(error, match=message):
         Pool(**options)

@@ -37,7 +37,7 @@ def test_the_values_of_many_jobs_all_arrive(pool):
     assert list(results) == []
 
 
-def test_a_worker_is_as_far_ahead_as_the_bound_says(pool):
+def test_a_worker_produces_no_more_values_ahead_than_the_bound(pool):
     results, begun = Results(3), []
 
     def count():
@@ -53,7 +53,7 @@ def test_a_worker_is_as_far_ahead_as_the_bound_says(pool):
     assert list(results) == list(range(20))
 
 
-def test_what_a_job_raises_is_raised_where_its_value_would_have_come_and_others_go_on():
+def test_an_exception_of_a_job_is_raised_in_place_of_its_value_and_other_jobs_continue():
     with Pool(1) as pool:
         results = Results()
         into = pool.options(results=results)
@@ -95,7 +95,7 @@ def fail_after(count):
     raise KeyError("why")
 
 
-def test_a_future_beside_results_has_what_the_generator_returns(pool):
+def test_a_future_beside_results_has_the_return_value_of_the_generator(pool):
     results = Results()
     into = pool.options(results=results)
     stream, plain, failed = into.submit(numbers, 3), into.submit(pow, 2, 3), into.submit(int, "x")
@@ -127,7 +127,7 @@ def test_push_runs_a_generator_to_its_end(pool, unraisable):
 
 
 @pytest.mark.parametrize("how", ["close", "with", "drop"])
-def test_nobody_waits_for_somebody_who_is_gone(pool, how):
+def test_a_generator_ends_when_its_stream_is_closed_or_dropped(pool, how):
     ended = threading.Event()
 
     def endless():
@@ -181,7 +181,7 @@ def test_get_waits_a_limited_time(pool):
         results.get(-1)
 
 
-def test_results_take_values_from_several_threads_to_several(pool):
+def test_results_pass_values_from_several_threads_to_several(pool):
     results, found = Results(10), [[], []]
     for _ in range(4):
         pool.options(results=results).push(numbers, 5000)
@@ -194,7 +194,7 @@ def test_results_take_values_from_several_threads_to_several(pool):
     assert sorted(found[0] + found[1]) == sorted([*range(5000)] * 4)
 
 
-def test_values_that_nobody_took_are_freed():
+def test_unread_values_are_freed():
     class Value:
         pass
 
@@ -229,7 +229,7 @@ def test_a_stream_runs_in_the_context_of_its_caller():
         assert list(pool.stream(ask)) == ["outer"]
 
 
-def test_what_an_interpreter_with_a_small_switch_interval_streams(pool):
+def test_a_stream_is_complete_with_a_small_switch_interval(pool):
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -276,7 +276,7 @@ executor = ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
 
 @pytest.mark.parametrize("at_exit", ["finish", "cancel"])
 @pytest.mark.parametrize("executor", EXECUTORS)
-def test_the_end_of_the_interpreter_does_not_wait_for_somebody_to_take_values(run_program, at_exit, executor):
+def test_interpreter_exit_does_not_wait_for_a_consumer_of_values(run_program, at_exit, executor):
     used = EXECUTORS[executor] and EXECUTORS[executor] + "assert executor.submit(int).result() == 0"
     outcome, _ = run_program(UNTAKEN.replace("EXECUTOR", used), at_exit)
 
@@ -295,7 +295,7 @@ TAKERS = [
 
 
 @pytest.mark.parametrize("taker", TAKERS)
-def test_the_end_of_the_interpreter_waits_for_those_who_take_values(run_program, taker):
+def test_interpreter_exit_waits_for_consumers_of_values(run_program, taker):
     body = f"""
 from concurrent.futures import ThreadPoolExecutor
 import threading, time
@@ -305,7 +305,7 @@ def count():
     yield from range(5000)
 stream = pool.stream(count)
 def take():
-    # The end has begun by then, and looks several times.
+    # The exit has begun by then, and checks several times.
     time.sleep(0.5)
     print(sum(1 for _ in stream))
 {taker}
@@ -315,7 +315,7 @@ def take():
     assert outcome.expect_success().out == b"5000\n"
 
 
-def test_the_end_of_the_interpreter_does_not_count_a_daemon_that_does_a_job_itself_as_a_worker(run_program):
+def test_interpreter_exit_does_not_count_a_daemon_that_runs_a_job_itself_as_a_worker(run_program):
     body = """
 import threading, time
 from logspool.pool import Pool, Results
@@ -337,7 +337,7 @@ time.sleep(0.2)
     outcome.expect_success()
 
 
-def test_bad_bounds():
+def test_invalid_bounds_are_refused():
     with pytest.raises(ValueError, match="maxsize is -1, expected 0"):
         Results(-1)
     with pytest.raises(TypeError):

@@ -49,7 +49,7 @@ def test_a_fixed_delay_counts_from_the_end_of_a_call(pool):
     assert schedule.missed == 0
 
 
-def test_calls_do_not_overlap_and_those_left_out_are_counted():
+def test_calls_do_not_overlap_and_skipped_ones_are_counted():
     running, most, calls = [], [], []
 
     def slow():
@@ -70,7 +70,7 @@ def test_calls_do_not_overlap_and_those_left_out_are_counted():
     assert schedule.runs == len(calls)
 
 
-def test_a_cancelled_schedule_has_ended_and_holds_nothing(pool):
+def test_a_cancelled_schedule_has_ended_and_keeps_nothing_alive(pool):
     job = threading.Event()
     gone = weakref.ref(job)
     schedule = pool.schedule(1000, job.set)
@@ -100,7 +100,7 @@ def test_a_job_can_end_its_own_schedule(pool):
     assert (calls, schedule.runs, pool.stats().delayed) == ([True], 1, 0)
 
 
-def test_a_schedule_that_was_cancelled_while_its_job_waited_is_not_done():
+def test_a_schedule_cancelled_while_its_job_waited_does_not_run():
     held = Held()
     schedule = held.pool.schedule(0.001, held.done.append, "never")
     until(lambda: held.pool.stats().depth == 1)
@@ -110,7 +110,7 @@ def test_a_schedule_that_was_cancelled_while_its_job_waited_is_not_done():
     assert schedule.runs == 0
 
 
-def test_what_a_call_raises_is_told_and_the_schedule_goes_on(unraisable):
+def test_an_exception_of_a_call_is_reported_and_the_schedule_continues(unraisable):
     failed = []
     with Pool(1) as pool:
         own = pool.options(failed_callback=failed.append).schedule(0.005, lambda: 1 // 0)
@@ -125,7 +125,7 @@ def test_what_a_call_raises_is_told_and_the_schedule_goes_on(unraisable):
     assert pool.stats().failed == len(failed) + len(unraisable)
 
 
-def test_the_end_of_the_pool_is_the_end_of_its_schedules():
+def test_shutdown_of_the_pool_ends_its_schedules():
     with Pool(1) as pool:
         waiting, running = pool.schedule(1000, int), pool.schedule(0.001, int)
         until(lambda: running.runs)
@@ -138,7 +138,7 @@ def test_the_end_of_the_pool_is_the_end_of_its_schedules():
         pool.schedule(1, int)
 
 
-def test_values_of_a_schedule_go_to_its_callback_and_results(pool):
+def test_values_of_a_schedule_go_to_its_callback_and_its_results(pool):
     results, done = pool_module.Results(5), []
     schedule = pool.options(results=results, done_callback=done.append).schedule(0.001, iter_two)
     found = [results.get(60) for _ in range(6)]
@@ -154,7 +154,7 @@ def iter_two():
 
 
 @pytest.mark.parametrize("method", ["schedule", "schedule_with_delay"])
-def test_bad_intervals(pool, method):
+def test_invalid_intervals_are_refused(pool, method):
     name = {"schedule": "interval", "schedule_with_delay": "delay"}[method]
     call = getattr(pool, method)
     for value, kind, message in [

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.real
 pool = pytest.importorskip("logspool.pool")
 
 
-def test_permits_are_taken_and_given_back():
+def test_permits_are_acquired_and_released():
     semaphore = pool.Semaphore(2)
 
     assert [semaphore.acquire(), semaphore.acquire(), semaphore.acquire(blocking=False)] == [True, True, False]
@@ -24,7 +24,7 @@ def test_permits_are_taken_and_given_back():
     assert repr(semaphore) == "<Semaphore value=3 waiting=0>"
 
 
-def test_a_block_holds_a_permit_also_when_it_raises():
+def test_a_with_block_releases_its_permit_even_when_it_raises():
     semaphore = pool.Semaphore()
 
     with pytest.raises(KeyError), semaphore as held:
@@ -58,12 +58,12 @@ def test_a_block_holds_a_permit_also_when_it_raises():
         (lambda: pool.Semaphore().acquire(tiemout=1), TypeError, "acquire.*tiemout"),
     ],
 )
-def test_bad_input_is_refused_in_words(call, error, message):
+def test_invalid_input_is_refused_with_a_clear_message(call, error, message):
     with pytest.raises(error, match=message):
         call()
 
 
-def test_blocking_may_be_whatever_is_true_or_false():
+def test_blocking_accepts_any_truth_value():
     semaphore = pool.Semaphore(1)
 
     assert semaphore.acquire(1) is True
@@ -71,7 +71,7 @@ def test_blocking_may_be_whatever_is_true_or_false():
     assert semaphore.acquire("", None) is False
 
 
-def test_a_wait_ends_at_its_deadline_and_leaves_nobody_counted():
+def test_a_wait_ends_at_its_deadline_and_leaves_no_counted_waiter():
     semaphore = pool.Semaphore(0)
     began = time.monotonic()
 
@@ -82,7 +82,7 @@ def test_a_wait_ends_at_its_deadline_and_leaves_nobody_counted():
     assert "waiting=0" in repr(semaphore)
 
 
-def test_all_who_wait_get_their_permit():
+def test_all_waiters_get_their_permit():
     semaphore, passed = pool.Semaphore(0), []
     threads = [threading.Thread(target=lambda: passed.append(semaphore.acquire(timeout=60))) for _ in range(8)]
     for thread in threads:
@@ -99,7 +99,7 @@ def test_all_who_wait_get_their_permit():
     assert (passed, semaphore.value) == ([True] * 8, 0)
 
 
-def test_one_permit_excludes_with_a_switch_forced_inside():
+def test_one_permit_excludes_other_threads_even_with_a_forced_thread_switch():
     semaphore, inside, violations, rounds = pool.Semaphore(1), [], [], 2_000
     interval = sys.getswitchinterval()
 
@@ -153,11 +153,11 @@ def test_a_handler_that_returns_does_not_end_a_wait():
         signal.signal(signal.SIGALRM, before)
 
 
-def test_classes_can_be_derived():
+def test_the_classes_can_be_subclassed():
     class Named(pool.Semaphore):
         def __init__(self, value, name="n"):
             self.name = name
 
     with Named(1) as held:
         assert held
-    assert repr(Named(2)) == "<test_classes_can_be_derived.<locals>.Named value=2 waiting=0>"
+    assert repr(Named(2)) == "<test_the_classes_can_be_subclassed.<locals>.Named value=2 waiting=0>"

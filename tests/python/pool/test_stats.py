@@ -32,7 +32,7 @@ def test_each_job_is_in_both_histograms():
     assert stats.run_seconds.buckets == tuple(sorted(stats.run_seconds.buckets))
 
 
-def test_waiting_and_running_are_told_apart():
+def test_waiting_and_running_times_are_separate():
     held = Held()
     held.pool.push(int)
     time.sleep(0.1)
@@ -46,7 +46,7 @@ def test_waiting_and_running_are_told_apart():
     assert 0.05 <= stats.run_seconds.sum < 60
 
 
-def test_the_time_of_a_timer_is_no_waiting():
+def test_the_delay_of_a_timer_does_not_count_as_waiting():
     with Pool(1) as pool:
         pool.submit_later(0.2, int)
     assert pool.stats().wait_seconds.sum < 0.2
@@ -60,7 +60,7 @@ def test_histograms_outlive_their_threads():
             assert pool.stats().run_seconds.count == count
 
 
-def test_the_age_of_the_oldest_job():
+def test_the_age_of_the_oldest_job_is_measured_until_it_starts():
     held = Held()
     assert held.pool.stats().oldest_age == 0
     held.pool.push(int)
@@ -75,7 +75,7 @@ def samples(text):
     return dict(re.findall(r"^(\w+\{[^}]*\}) (\S+)$", text, flags=re.MULTILINE))
 
 
-def test_the_page_has_every_pool():
+def test_the_metrics_page_has_every_pool():
     import logspool
 
     held = Held(thread_name_prefix='a "b"', queue_size=5)
@@ -101,7 +101,7 @@ def test_the_page_has_every_pool():
     assert other.stats().workers == 0
 
 
-def test_the_page_is_one_that_a_scraper_reads():
+def test_a_scraper_can_read_the_metrics_page():
     parser = pytest.importorskip("prometheus_client.openmetrics.parser")
     import logspool
 

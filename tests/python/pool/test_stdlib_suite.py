@@ -31,7 +31,7 @@ pytestmark = [
 ]
 
 
-def test_the_standard_librarys_tests_pass_but_the_listed_ones(tmp_path, queue_dir):
+def test_the_tests_of_the_standard_library_pass_except_the_listed_ones(tmp_path, queue_dir):
     outcome = programs.run(
         [RUNNER, tmp_path / "result.json"],
         env=programs.environment(programs.INSTALLED, queue_dir),

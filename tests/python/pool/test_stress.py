@@ -63,7 +63,7 @@ def end(future):
 
 
 @pytest.mark.parametrize("options", [{}, {"queue_size": 50}, {"idle_timeout": 0.0}, {"context": "copy"}], ids=str)
-def test_each_job_ends_once_and_is_told_of(options):
+def test_each_job_ends_once_and_reports_its_outcome(options):
     done, told, ends = [], [], []
     with Pool(3, **options) as pool:
         threads = [

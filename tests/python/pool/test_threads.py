@@ -22,7 +22,7 @@ from logspool.pool._pool import by_name  # noqa: E402
 from pool.held import until  # noqa: E402
 
 
-def test_threads_start_when_jobs_come_and_none_is_idle():
+def test_threads_start_when_jobs_arrive_and_no_thread_is_idle():
     with Pool(3, thread_name_prefix="work") as pool:
         assert pool.stats().workers == 0
         for _ in range(5):
@@ -39,7 +39,7 @@ def name():
     return threading.current_thread().name
 
 
-def test_the_system_knows_the_names():
+def test_the_operating_system_shows_the_thread_names():
     with Pool(1, thread_name_prefix="a-long-prefix") as pool:
         shown = pool.submit(lambda: Path(f"/proc/self/task/{threading.get_native_id()}/comm").read_text()).result()
 
@@ -67,7 +67,7 @@ def test_the_number_of_threads_can_be_changed():
             pool.resize(0)
 
 
-def test_each_thread_is_prepared_and_wound_up():
+def test_each_thread_runs_the_initializer_and_the_finalizer():
     local, ended = threading.local(), []
 
     def prepare(value):
@@ -80,7 +80,7 @@ def test_each_thread_is_prepared_and_wound_up():
     assert ended == [7] * workers
 
 
-def test_where_the_preparation_fails_the_pool_is_broken(caplog):
+def test_the_pool_is_broken_if_the_initializer_fails(caplog):
     caplog.set_level(logging.CRITICAL, "concurrent.futures")
     pool = Pool(1, initializer=divmod, initargs=(1, 0))
     with pytest.raises(pool_module.BrokenPool, match="initializer failed"):
@@ -112,7 +112,7 @@ def test_ctrl_c_while_a_thread_starts_is_raised_and_the_pool_works(interrupted_s
     assert (pool.stats().workers, pool._threads) == (0, frozenset())
 
 
-def test_a_job_whose_thread_was_interrupted_before_its_start_is_done_for_who_waits_for_it(interrupted_start):
+def test_waiters_see_an_interrupted_job_as_done(interrupted_start):
     done, pool = [], Pool(2)
     with interrupted_start("before the thread", done), pytest.raises(KeyboardInterrupt):
         pool.push(done.append, 1)
@@ -124,7 +124,7 @@ def test_a_job_whose_thread_was_interrupted_before_its_start_is_done_for_who_wai
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, RuntimeError])
-def test_workers_that_could_not_be_started_are_not_waited_for(monkeypatch, kind):
+def test_nothing_waits_for_workers_that_could_not_be_started(monkeypatch, kind):
     done, original = [], threading.Thread.start
     pool = Pool(4)
     starts = iter([original])
@@ -219,7 +219,7 @@ print("end")
 
 @pytest.mark.parametrize("pool", ["held", "dropped"])
 @pytest.mark.parametrize(("at_exit", "least", "most"), [("finish", 6, 6), ("cancel", 0, 2), ("abandon", 0, 2)])
-def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit, least, most, pool):
+def test_the_interpreter_exit_applies_the_chosen_behaviour(run_program, at_exit, least, most, pool):
     outcome, _ = run_program(END, at_exit, pool)
     lines = outcome.expect_success().out.decode().split()
 
@@ -228,7 +228,7 @@ def test_the_end_of_the_interpreter_does_what_was_asked_for(run_program, at_exit
     assert outcome.err == b""
 
 
-def test_jobs_of_jobs_are_taken_until_the_end_and_refused_in_it(run_program):
+def test_jobs_submitted_by_jobs_are_accepted_until_interpreter_exit_and_then_refused(run_program):
     body = """
 import atexit, time
 from logspool.pool import Pool
@@ -246,7 +246,7 @@ pool.submit(time.sleep, 0.05)
     assert outcome.expect_success().out == b"cannot schedule new futures after interpreter shutdown\n"
 
 
-def test_a_stuck_job_does_not_hold_the_end_when_abandoned(run_program):
+def test_an_abandoned_stuck_job_does_not_delay_interpreter_exit(run_program):
     body = """
 import threading
 from logspool.pool import Pool
@@ -259,7 +259,7 @@ begun.wait()
     outcome.expect_success()
 
 
-def test_the_end_of_the_interpreter_waits_as_long_as_it_is_told(run_program):
+def test_interpreter_exit_waits_for_the_configured_time(run_program):
     body = """
 import threading
 from logspool.pool import Pool
@@ -279,7 +279,7 @@ for number in range(3):
     assert said in outcome.err
 
 
-def test_the_end_of_the_interpreter_waits_as_long_also_for_a_pool_that_nobody_holds(run_program):
+def test_interpreter_exit_waits_for_the_configured_time_also_for_an_unreferenced_pool(run_program):
     body = """
 import threading
 from logspool.pool import Pool
@@ -294,7 +294,7 @@ begun.wait()
 
 
 @pytest.mark.parametrize("callback", [True, False])
-def test_threads_that_come_back_into_an_ending_interpreter_do_not_abort_it(run_program, callback):
+def test_threads_that_return_into_an_exiting_interpreter_do_not_abort_it(run_program, callback):
     body = """
 import sys, threading, time
 from logspool.pool import Pool
@@ -308,7 +308,7 @@ class SlowToStart(Pool):
         starting.set()
         time.sleep(0.3)
 
-# `sys` goes last: meanwhile a worker and the thread of the timers come back.
+# `sys` is cleared last: meanwhile a worker and the timer thread return to the interpreter.
 sys.late = Late()
 called, starting = threading.Event(), threading.Event()
 if CALLBACK:
@@ -326,7 +326,7 @@ else:
     assert outcome.expect_success().err == b""
 
 
-def test_an_exit_timeout_below_zero_is_refused():
+def test_a_negative_exit_timeout_is_refused():
     with pytest.raises(ValueError, match="exit_timeout is -1, expected 0 or more seconds"):
         Pool(1, exit_timeout=-1)
     with pytest.raises(ValueError, match="exit_timeout must be a number of seconds or None, not nan"):
@@ -357,7 +357,7 @@ print(status, running.result(10), waiting.result(10), pool.submit(int, 3).result
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_forked_child_has_a_pool_that_works_and_the_parent_keeps_its_jobs(run_program):
+def test_a_forked_child_has_a_working_pool_and_the_parent_keeps_its_jobs(run_program):
     outcome, _ = run_program(FORK, options=("-W", "ignore::DeprecationWarning"))
 
     assert outcome.expect_success().out.decode().splitlines() == [
@@ -452,7 +452,7 @@ go.set()
 """
 
 
-def test_what_was_cancelled_before_a_fork_has_ended_in_the_child(run_program):
+def test_jobs_cancelled_before_a_fork_have_ended_in_the_child(run_program):
     outcome, _ = run_program(FORK_AFTER_CANCEL, options=("-W", "ignore::DeprecationWarning"))
 
     assert outcome.expect_success().out.decode().splitlines() == ["[True, True, True] 3", "0"]

@@ -47,7 +47,7 @@ def test_a_timer_is_a_future(pool):
     assert asyncio.run(main()) == 7
 
 
-def test_jobs_come_in_the_order_of_their_time():
+def test_jobs_run_in_the_order_of_their_times():
     # No timer is due before the last one is submitted. A caller that is delayed in between changes their order, so the
     # test compares with `when`.
     done, delays = [], [0.5 + number / 200 for number in range(30)]
@@ -57,7 +57,7 @@ def test_jobs_come_in_the_order_of_their_time():
     assert done == sorted(delays, key=lambda delay: timers[delay].when)
 
 
-def test_what_is_due_goes_before_what_waits_and_beyond_the_bound():
+def test_due_jobs_run_before_waiting_ones_and_ignore_the_bound():
     held = Held(queue_size=1, overflow="raise")
     held.pool.push(held.done.append, "waited")
     timer = held.pool.submit_later(0, held.done.append, "due")
@@ -67,7 +67,7 @@ def test_what_is_due_goes_before_what_waits_and_beyond_the_bound():
     assert timer.done()
 
 
-def test_a_cancelled_timer_is_gone_at_once(pool):
+def test_a_cancelled_timer_is_removed_at_once(pool):
     argument = threading.Event()
     gone = weakref.ref(argument)
     timer, told = pool.submit_later(NEVER, argument.set), []
@@ -83,7 +83,7 @@ def test_a_cancelled_timer_is_gone_at_once(pool):
         timer.result(0)
 
 
-def test_a_timer_whose_time_has_come_is_cancelled_like_any_job():
+def test_a_due_timer_is_cancelled_like_any_job():
     held = Held()
     timer = held.pool.submit_later(0, held.done.append, "never")
     until(lambda: held.pool.stats().depth == 1)
@@ -95,7 +95,7 @@ def test_a_timer_whose_time_has_come_is_cancelled_like_any_job():
     assert not timer.cancel()
 
 
-def test_one_thread_waits_for_all_pools():
+def test_one_timer_thread_serves_all_pools():
     pools = [Pool(2) for _ in range(5)]
     before = threading.active_count()
     timers = [pool.submit_later(NEVER, int) for pool in pools for _ in range(200)]
@@ -141,7 +141,7 @@ def test_a_job_is_done_at_a_time_of_the_wall_clock(pool, when):
     assert time.time() - 1 < timer.when <= timer.result(60)
 
 
-def test_a_time_that_is_over_is_now(pool):
+def test_a_time_in_the_past_means_now(pool):
     assert pool.submit_at(0, int, 1).result(60) == 1
     assert pool.submit_at(-5.0, int, 2).result(60) == 2
     assert pool.submit_later(-5, int, 3).result(60) == 3
@@ -162,14 +162,14 @@ def test_a_time_that_is_over_is_now(pool):
         (lambda pool: pool.submit_at(datetime.datetime.now(), int), ValueError, "when has no time zone"),
     ],
 )
-def test_bad_times(pool, call, kind, message):
+def test_invalid_times_are_refused(pool, call, kind, message):
     with pytest.raises(kind, match=message):
         call(pool)
 
     assert pool.stats().delayed == 0
 
 
-def test_shutdown_waits_for_what_is_not_due():
+def test_shutdown_waits_for_jobs_that_are_not_due():
     with Pool(1) as pool:
         timers = [pool.submit_later(delay, int, 1) for delay in (0, 0.05, 0.1)]
     with pytest.raises(RuntimeError, match="after shutdown"):
@@ -179,7 +179,7 @@ def test_shutdown_waits_for_what_is_not_due():
     assert pool.stats().workers == 0
 
 
-def test_shutdown_can_cancel_what_is_not_due():
+def test_shutdown_can_cancel_jobs_that_are_not_due():
     pool = Pool(1)
     assert pool.submit(int).result(60) == 0
     timers = [pool.submit_later(NEVER, int) for _ in range(10)]
@@ -188,7 +188,7 @@ def test_shutdown_can_cancel_what_is_not_due():
     assert all(timer.cancelled() for timer in timers)
 
 
-def test_shutdown_without_waiting_does_what_is_not_due_all_the_same():
+def test_shutdown_without_waiting_still_runs_jobs_that_are_not_due():
     pool = Pool(1)
     timer = pool.submit_later(0.05, int, 5)
     pool.shutdown(wait=False)
@@ -196,19 +196,19 @@ def test_shutdown_without_waiting_does_what_is_not_due_all_the_same():
     assert timer.result(60) == 5
 
 
-def test_a_job_cannot_wait_for_the_end_of_its_own_pool():
+def test_a_job_cannot_wait_for_the_shutdown_of_its_own_pool():
     with Pool(1) as pool, pytest.raises(RuntimeError, match="cannot wait for the end of its own pool"):
         pool.submit(pool.shutdown).result(60)
 
 
-def test_a_pool_that_nobody_holds_lives_for_its_timers():
+def test_an_unreferenced_pool_lives_until_its_timers_have_run():
     timer = Pool(1).submit_later(0.1, lambda: "done")
     gc.collect()
 
     assert timer.result(60) == "done"
 
 
-def test_a_broken_pool_tells_those_who_wait_for_their_time():
+def test_a_broken_pool_fails_its_delayed_jobs():
     def fail():
         raise OSError("no device")
 
@@ -232,7 +232,7 @@ def test_a_timer_runs_in_the_context_of_its_caller():
     assert timer.result() == "outer"
 
 
-def test_the_end_of_the_interpreter_waits_for_no_time_to_come(run_program):
+def test_interpreter_exit_does_not_wait_for_timers(run_program):
     body = """
 from logspool.pool import Pool
 pool = Pool(1)
@@ -246,7 +246,7 @@ pool.submit(print, "done").result()
     assert outcome.expect_success().out == b"done\ncancelled True\n"
 
 
-def test_timers_of_a_forked_child_are_its_own(run_program):
+def test_a_forked_child_has_its_own_timers(run_program):
     body = """
 import os
 from logspool.pool import BrokenPool, Pool

@@ -47,7 +47,7 @@ print("back", soon.done(), soon.cancel())
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler for the library that moves the clock")
-def test_a_clock_set_forward_brings_the_job_and_one_set_back_keeps_it(tmp_path, run_program):
+def test_a_clock_set_forward_runs_the_job_and_a_clock_set_back_delays_it(tmp_path, run_program):
     library = tmp_path / "clock.so"
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, tmp_path / "clock.c"], check=True)

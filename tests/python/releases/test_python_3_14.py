@@ -82,7 +82,7 @@ except (OSError, ExceptionGroup) as error:
     assert "" == err
 
 
-def test_warnings_of_finally_and_context_reach_the_logger_of_warnings(run_program):
+def test_warnings_about_finally_and_context_reach_the_warnings_logger(run_program):
     body = """
 import threading, warnings
 side.install()
@@ -106,7 +106,7 @@ assert len(caught) == 1
     assert "" == err
 
 
-def test_template_strings_are_messages_and_arguments(run_program):
+def test_template_strings_can_be_messages_and_arguments(run_program):
     body = """
 side.install()
 log = to_file("app")
@@ -130,7 +130,7 @@ log.info("%d", t"{name}")
     assert 1 == err.count("\nTypeError: ") - err.count("not all arguments")
 
 
-def test_new_texts_of_errors_are_those_of_the_interpreter(run_program):
+def test_new_error_texts_equal_those_of_the_interpreter(run_program):
     body = """
 import math
 side.install()
@@ -178,7 +178,7 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize("colours", [{"FORCE_COLOR": "1"}, {"PYTHON_COLORS": "1"}])
-def test_colours_are_in_tracebacks_of_the_interpreter_only(run_program, colours):
+def test_only_tracebacks_of_the_interpreter_have_colours(run_program, colours):
     body = """
 import threading
 side.install()
@@ -206,7 +206,7 @@ thread.join()
     assert "\x1b[" in err.partition("Exception in thread failing")[2]
 
 
-def test_the_main_interpreter_logs_beside_others(run_program):
+def test_the_main_interpreter_logs_while_other_interpreters_run(run_program):
     body = """
 import concurrent.futures, concurrent.interpreters
 side.install()
@@ -240,7 +240,7 @@ log.info("after")
     assert "" == err
 
 
-def test_a_script_that_is_run_from_outside_logs(run_program):
+def test_a_script_injected_from_outside_can_log(run_program):
     body = """
 import os, pathlib, time
 side.install()

@@ -100,7 +100,7 @@ log.error("shown", extra=frozen)
 
 
 @pytest.mark.parametrize("locale", [{"LC_ALL": "C"}, {"LC_ALL": "POSIX", "PYTHONUTF8": "0"}, {"PYTHONUTF8": "1"}])
-def test_files_have_the_encoding_of_the_mode(run_program, locale):
+def test_files_have_the_encoding_of_the_utf8_mode(run_program, locale):
     body = """
 side.install()
 log = to_file("app", "%(message)s " + str(sys.flags.utf8_mode))

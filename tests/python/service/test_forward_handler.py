@@ -19,14 +19,14 @@ pytestmark = pytest.mark.real
         (ValueError, "are for tls://HOST:PORT", {"server_name": "logs"}),
     ],
 )
-def test_wrong_options_are_refused_with_the_mend_and_without_the_key(error, text, option):
+def test_invalid_options_are_refused_with_a_fix_that_hides_the_key(error, text, option):
     with pytest.raises(error) as raised:
         logspool.ForwardHandler("tcp://127.0.0.1:1", **option)
 
     assert text in str(raised.value) and "hunter" not in str(raised.value)
 
 
-def test_no_text_of_a_handler_shows_its_key():
+def test_the_text_of_a_handler_never_shows_its_key():
     handler = logspool.ForwardHandler("tcp://127.0.0.1:1", shared_key="hunter2")
 
     assert repr(handler) == "<ForwardHandler tcp://127.0.0.1:1 (NOTSET)>"

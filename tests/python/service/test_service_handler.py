@@ -63,7 +63,7 @@ def pay(log):
 
 
 @pytest.mark.parametrize("way", ["installed", "alone"])
-def test_records_of_every_shape_arrive_with_all_their_parts(run_program, receiver, way):
+def test_records_of_every_kind_arrive_with_all_their_parts(run_program, receiver, way):
     outcome, _ = run_program(BEGIN + SHAPES + "pay(log)\nprint(os.getpid())", receiver.address, way, side="stock")
     pid = int(outcome.expect_success().out)
     records = receiver.records(14)
@@ -109,7 +109,7 @@ def test_records_of_every_shape_arrive_with_all_their_parts(run_program, receive
     assert by_message["deep"]["list"].startswith("[[[0, 0, ")
 
 
-def test_a_field_with_the_name_of_a_part_stands_behind_it(run_program, receiver):
+def test_a_field_named_like_a_part_follows_it(run_program, receiver):
     program = BEGIN + 'log.info("m", extra={"host": "mine", "level": "high"})'
     run_program(program, receiver.address, "installed")[0].expect_success()
     receiver.records(1)
@@ -121,7 +121,7 @@ def test_a_field_with_the_name_of_a_part_stands_behind_it(run_program, receiver)
 
 def test_python_and_the_collector_make_the_same_entries(run_program, receiver):
     both = """
-# What passes a filter is read by Python.
+# Python reads the records that pass a filter.
 other = logspool.ServiceHandler(sys.argv[1])
 other.addFilter(lambda record: True)
 seen = logging.getLogger("seen")
@@ -145,7 +145,7 @@ pay(seen)
     assert times == sorted(times)
 
 
-def test_the_bytes_of_an_entry_that_python_reads(run_program):
+def test_python_reads_the_recorded_bytes_of_an_entry(run_program):
     body = r"""
 import logging, os
 from decimal import Decimal
@@ -188,7 +188,7 @@ def counted():
 
 
 @pytest.mark.parametrize("way", ["installed", "alone"])
-def test_what_is_logged_while_the_service_is_away_arrives_when_it_comes(run_program, receiver, way):
+def test_records_logged_while_the_service_is_down_arrive_when_it_starts(run_program, receiver, way):
     receiver.stop()
     program = (
         COUNTED
@@ -213,7 +213,7 @@ print(*counted())
     assert [record["message"] for record in receiver.records(20_000)] == [f"number {i}" for i in range(20_000)]
 
 
-def test_a_service_that_is_stopped_and_started_again_and_again_gets_every_record_once(run_program, receiver):
+def test_a_service_that_restarts_repeatedly_gets_every_record_once(run_program, receiver):
     turns = queue.SimpleQueue()
 
     def turn():
@@ -245,7 +245,7 @@ assert logspool.flush(30)
 
 
 @pytest.mark.parametrize("way", ["installed", "alone"])
-def test_the_end_of_the_interpreter_sends_everything_and_ends_the_stream(run_program, receiver, way):
+def test_interpreter_exit_sends_everything_and_ends_the_stream(run_program, receiver, way):
     program = BEGIN + 'for number in range(5000):\n    log.info("number %d", number)\n'
     run_program(program, receiver.address, way)[0].expect_success()
 
@@ -254,7 +254,7 @@ def test_the_end_of_the_interpreter_sends_everything_and_ends_the_stream(run_pro
     assert receiver.ended == list(receiver.streams)
 
 
-def test_records_of_many_threads_arrive_once_and_those_of_each_in_order(run_program, receiver):
+def test_records_of_many_threads_arrive_once_and_in_order_for_each_thread(run_program, receiver):
     program = """
 def work(name):
     for number in range(5000):
@@ -275,7 +275,7 @@ for thread in threads:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_forked_child_has_a_stream_of_its_own(run_program, receiver, mode):
+def test_a_forked_child_has_its_own_stream(run_program, receiver, mode):
     # In the mode "sync" a call waits until its record is sent.
     count = 10 if mode == "sync" else 100
     program = """
@@ -305,9 +305,7 @@ for pid in children:
 
 
 @pytest.mark.parametrize(("way", "mode"), [("alone", "process"), *(("installed", mode) for mode in MODES)])
-def test_a_program_ends_in_time_where_the_service_does_not_answer_and_says_what_is_left(
-    run_program, receiver, way, mode
-):
+def test_a_program_ends_in_time_if_the_service_is_silent_and_reports_unsent_records(run_program, receiver, way, mode):
     receiver.silent = True
     if way == "alone":
         program = BEGIN.replace("(sys.argv[1])", "(sys.argv[1], shutdown_timeout=0.5)")
@@ -332,7 +330,7 @@ os.kill(os.getpid(), 9)
 """
 
 
-def test_the_next_start_sends_what_a_killed_program_had_left(run_program, receiver):
+def test_the_next_start_sends_the_records_of_a_killed_program(run_program, receiver):
     receiver.stop()
     assert run_program(BEGIN + KILLED, receiver.address, "installed")[0].status == -9
     receiver.listen()
@@ -344,7 +342,7 @@ def test_the_next_start_sends_what_a_killed_program_had_left(run_program, receiv
     assert [message for message in messages if message != "alive"] == [f"number {number}" for number in range(5000)]
 
 
-def test_a_keeper_sends_what_a_killed_program_had_left(run_program, receiver):
+def test_a_keeper_sends_the_records_of_a_killed_program(run_program, receiver):
     begin = BEGIN.replace("install()", "install(keeper=True)")
     assert run_program(begin + KILLED, receiver.address, "installed")[0].status == -9
 
@@ -357,7 +355,7 @@ def test_a_keeper_sends_what_a_killed_program_had_left(run_program, receiver):
     assert receiver.mistakes == []
 
 
-def test_recover_sends_what_is_left_and_keeps_it_while_the_service_is_away(run_program, receiver):
+def test_recover_sends_leftover_records_and_keeps_them_while_the_service_is_down(run_program, receiver):
     receiver.stop()
     assert run_program(BEGIN + KILLED, receiver.address, "alone")[0].status == -9
     program = "import logspool\nprint(logspool.recover())"
@@ -418,7 +416,7 @@ os.kill(os.getpid(), 9)
     assert b"ZeroDivisionError: division by zero" in outcome.err
 
 
-def test_dict_config_makes_one(run_program, receiver):
+def test_dict_config_can_create_a_service_handler(run_program, receiver):
     program = """\
 import logging.config, sys
 import logspool
@@ -438,7 +436,7 @@ print(repr(logging.getLogger().handlers[0]), logging.getLogger().handlers[0].add
     assert [record["message"] for record in receiver.records(1)] == ["high enough"]
 
 
-def test_an_address_that_is_none_is_an_error_that_names_the_mend(run_program, receiver):
+def test_an_invalid_address_is_an_error_with_a_fix(run_program, receiver):
     program = """\
 import logspool
 for address in ("host:9020", "tcp://host", "unix://x", 7):
@@ -455,7 +453,7 @@ for address in ("host:9020", "tcp://host", "unix://x", 7):
     assert told[3].startswith("TypeError")
 
 
-def test_formatters_filters_and_subclasses_have_their_say(run_program, receiver):
+def test_formatters_filters_and_subclasses_are_respected(run_program, receiver):
     program = """
 class Short(logging.Formatter):
     def formatException(self, info):
@@ -491,7 +489,7 @@ log.info("after it")
     assert b"TypeError: " in outcome.err and b"a real number" in outcome.err
 
 
-def test_a_service_on_tcp_gets_the_same(run_program):
+def test_a_service_on_tcp_gets_the_same_records(run_program):
     with Receiver() as receiver:
         program = BEGIN + 'log.info("over %s", "tcp")\nprint(json.dumps(sorted(logspool.stats().sinks)))'
         outcome, _ = run_program("import json\n" + program, receiver.address, "installed")

@@ -112,7 +112,9 @@ assert logspool.health(), logspool.health()
         ("refused", "the service refuses the certificate of this program: UnknownCA"),
     ],
 )
-def test_what_is_wrong_is_told_and_the_records_go_once_it_is_mended(run_program, secured, at_signal, wrong, why):
+def test_tls_errors_are_reported_and_the_records_are_sent_once_they_are_fixed(
+    run_program, secured, at_signal, wrong, why
+):
     receiver, folder, options = secured.receiver, secured.folder, {}
     good, trusted = receiver.context, folder / "trusted.pem"
     trusted.write_bytes(secured.authority.certificate.read_bytes())
@@ -141,7 +143,7 @@ def test_what_is_wrong_is_told_and_the_records_go_once_it_is_mended(run_program,
     assert list(range(100)) == numbers(receiver, 100)
 
 
-def test_a_service_of_tls_at_a_plain_address_is_told_and_the_records_are_kept(run_program, secured, at_signal):
+def test_a_tls_service_at_a_plain_address_is_reported_and_the_records_are_kept(run_program, secured, at_signal):
     receiver = secured.receiver
     address = receiver.address.replace("tls://", "tcp://")
     at_signal(lambda: setattr(receiver, "context", None))
@@ -153,7 +155,7 @@ def test_a_service_of_tls_at_a_plain_address_is_told_and_the_records_are_kept(ru
     assert list(range(100)) == numbers(receiver, 100)
 
 
-def test_a_client_shows_the_certificate_that_it_is_given(run_program, secured):
+def test_a_client_presents_its_configured_certificate(run_program, secured):
     receiver = secured.receiver
     client = certificates.issued(secured.folder, "client-7", secured.authority, "DNS:client")
     receiver.context = certificates.context(secured.shown, clients=secured.authority)
@@ -164,7 +166,7 @@ def test_a_client_shows_the_certificate_that_it_is_given(run_program, secured):
     assert ["client-7"] == receiver.clients
 
 
-def test_a_service_that_is_stopped_and_started_again_and_again_gets_every_record_once(run_program, secured, at_signal):
+def test_a_service_that_restarts_repeatedly_gets_every_record_once(run_program, secured, at_signal):
     receiver, turns = secured.receiver, queue.SimpleQueue()
 
     def turn():
@@ -193,7 +195,7 @@ assert logspool.flush(30)
     assert list(range(30_000)) == numbers(receiver, 30_000)
 
 
-def test_a_forked_child_has_a_connection_and_a_stream_of_its_own(run_program, secured):
+def test_a_forked_child_has_its_own_connection_and_stream(run_program, secured):
     program = """
 log.info("before")
 children = []
@@ -225,7 +227,7 @@ os.kill(os.getpid(), 9)
 
 
 @pytest.mark.parametrize("by", ["the next start", "recover"])
-def test_what_a_killed_program_left_is_sent_with_its_certificates(run_program, secured, by):
+def test_records_of_a_killed_program_are_sent_with_its_certificates(run_program, secured, by):
     receiver = secured.receiver
     client = certificates.issued(secured.folder, "client", secured.authority)
     receiver.context = certificates.context(secured.shown, clients=secured.authority)
@@ -246,7 +248,7 @@ def test_what_a_killed_program_left_is_sent_with_its_certificates(run_program, s
     assert set(receiver.clients) == {"client"}
 
 
-def test_a_program_ends_in_time_where_the_handshake_gets_no_answer(run_program, secured):
+def test_a_program_ends_in_time_if_the_handshake_gets_no_answer(run_program, secured):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"tls://127.0.0.1:{silent.getsockname()[1]}"
         options = secured.options(shutdown_timeout=0.5)
@@ -257,7 +259,7 @@ def test_a_program_ends_in_time_where_the_handshake_gets_no_answer(run_program, 
     assert b"2 records were not written within 0.5 s; they are kept" in outcome.err
 
 
-def test_options_that_do_not_go_together_are_errors_that_name_the_mend(run_program, secured):
+def test_contradicting_options_are_errors_with_a_fix(run_program, secured):
     program = """\
 import logspool, os, sys
 ca = sys.argv[1]
@@ -298,7 +300,7 @@ for address, options in [
         assert re.match(expected, line), line
 
 
-def test_a_system_without_authorities_says_so_and_others_are_taken_from_it(run_program, secured, tmp_path):
+def test_missing_system_authorities_are_reported_and_existing_ones_are_used(run_program, secured, tmp_path):
     receiver = secured.receiver
     empty = tmp_path / "empty.pem"
     empty.write_text("")
@@ -319,7 +321,7 @@ while "no certificates of authorities" not in " ".join(logspool.health().reasons
     run_program(waits, receiver.address, "alone", "{}", SSL_CERT_FILE=str(empty), SSL_CERT_DIR="")[0].expect_success()
 
 
-def test_a_handler_connects_with_its_first_record_and_reads_its_files_then(run_program, secured, tmp_path):
+def test_a_handler_connects_and_reads_its_files_at_its_first_record(run_program, secured, tmp_path):
     program = """
 import logging, logspool, os, sys
 handler = logspool.ServiceHandler(sys.argv[1], authorities=sys.argv[2])

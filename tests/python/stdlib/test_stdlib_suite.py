@@ -56,7 +56,7 @@ def test_as_many_tests_run_as_with_stock_logging(results):
     assert results["stock"]["run"] == results["installed"]["run"]
 
 
-def test_nothing_fails_that_passes_with_stock_logging_but_the_listed_exceptions(results):
+def test_every_test_that_passes_with_stock_logging_passes_except_the_listed_ones(results):
     stock, installed = (results[side]["outcomes"] for side in programs.SIDES)
 
     different = {
@@ -68,7 +68,7 @@ def test_nothing_fails_that_passes_with_stock_logging_but_the_listed_exceptions(
     assert not different, "\n".join(f"{name}: {text}" for name, text in different.items())
 
 
-def test_nothing_more_is_skipped_than_with_stock_logging(results):
+def test_no_more_tests_are_skipped_than_with_stock_logging(results):
     stock, installed = (results[side]["outcomes"] for side in programs.SIDES)
 
     assert {name for name, outcome in installed.items() if outcome == "skipped"} <= {

@@ -7,6 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+# The end of the line that tells of refused records. At the end of a program, standard error tells of those of the last
+# second.
+REFUSED = b" records dropped: the queue was full"
+_REFUSED_AT_THE_END = re.compile(rb"^logspool: .*\(.*?\b(?:queue_full) (\d+)", re.MULTILINE)
+
 _NUMBERED = re.compile(rb"^(?P<who>[\w.-]+) (?P<number>\d+) end$")
 
 
@@ -43,6 +48,12 @@ class Count:
         assert self.doubled() == {}, f"doubled: {self.doubled()}"
         assert self.out_of_order() == {}, f"out of order: {self.out_of_order()}"
         assert self.other == [], f"other lines: {self.other[:10]}"
+
+
+def refusals_told(lines: Iterable[bytes], err: bytes) -> int:
+    """Return how many refused records the lines of a sink and the program's standard error tell of."""
+    told = sum(int(line.removesuffix(REFUSED)) for line in lines if line.endswith(REFUSED))
+    return told + sum(map(int, _REFUSED_AT_THE_END.findall(err)))
 
 
 def count(*paths: Path) -> Count:

@@ -16,7 +16,7 @@ print(ignored, sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])))
 """
 
 
-def test_programs_started_by_tests_ignore_and_block_no_signal_that_pytest_was_started_with():
+def test_programs_started_by_tests_inherit_no_ignored_or_blocked_signals():
     usual = {number: signal.getsignal(number) for number in IGNORED}
     try:
         for number in IGNORED:

@@ -69,7 +69,7 @@ def _red(plant, ids):
     return found
 
 
-def test_a_plan_that_is_never_renewed_turns_every_row_red():
+def test_a_plan_that_is_never_renewed_fails_every_affected_row():
     ids = [each for each in SCENARIOS if each.startswith("invalidation.file.")]
 
     red = _red("stale", ids)
@@ -95,11 +95,11 @@ def test_a_plan_that_is_never_renewed_turns_every_row_red():
         ("dies", "behaviours.caller_made_by_exec_many_times"),
     ],
 )
-def test_a_planted_fault_turns_its_scenario_red(plant, name):
+def test_a_planted_fault_fails_its_scenario(plant, name):
     assert name in _red(plant, [name])
 
 
-def test_a_scenario_that_ends_the_process_does_not_take_the_next_with_it():
+def test_a_scenario_that_ends_the_process_does_not_affect_the_next():
     ids = ["behaviours.percent_arguments", "behaviours.caller_made_by_exec_many_times", "behaviours.stacklevel"]
 
     red = _red("dies", ids)
@@ -107,7 +107,7 @@ def test_a_scenario_that_ends_the_process_does_not_take_the_next_with_it():
     assert list(red) == ["behaviours.caller_made_by_exec_many_times"]
 
 
-def test_calls_that_are_all_native_turn_rows_red_that_expect_stock():
+def test_rows_that_expect_stock_fail_if_all_calls_are_native():
     expected_native = "invalidation.file.log_set_level"
     expected_stock = "invalidation.file.handler_filter_function"
 
@@ -117,7 +117,7 @@ def test_calls_that_are_all_native_turn_rows_red_that_expect_stock():
     assert "expected stock, 6 calls were native" in red[expected_stock]
 
 
-def test_calls_that_are_all_stock_turn_rows_red_that_expect_native():
+def test_rows_that_expect_native_fail_if_all_calls_are_stock():
     expected_native = "invalidation.file.log_set_level"
     expected_stock = "behaviours.formatter_subclasses"
 

@@ -21,7 +21,7 @@ SETTINGS = settings(
 )
 
 
-def test_at_least_half_of_the_generated_calls_are_right_and_a_tenth_is_wrong():
+def test_at_least_half_of_the_generated_calls_are_valid_and_a_tenth_are_invalid():
     right = []
 
     @hypothesis.given(st.lists(made.calls, min_size=20, max_size=20))

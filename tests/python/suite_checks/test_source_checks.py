@@ -68,7 +68,7 @@ def test_a_cycle_of_files_is_found_through_re_exports_and_inline_paths(workspace
     assert [["floor/plank.rs", "wall.rs"]] == _cycles(found, "house")
 
 
-def test_a_cycle_of_rooms_is_found_though_no_files_are_in_a_cycle(workspace):
+def test_a_cycle_of_folders_is_found_even_without_a_cycle_of_files(workspace):
     found = workspace(
         {
             "house/Cargo.toml": "[package]\n",
@@ -87,7 +87,7 @@ def test_a_cycle_of_rooms_is_found_though_no_files_are_in_a_cycle(workspace):
     assert [["floor", "wall"]] == check_layers.cycles({room: set(taken) for room, taken in rooms.items()})
 
 
-def test_a_parent_that_only_re_exports_and_imports_of_tests_make_no_cycle(workspace):
+def test_parents_that_only_re_export_and_imports_of_tests_create_no_cycle(workspace):
     found = workspace(
         {
             "house/Cargo.toml": "[package]\n",
@@ -102,7 +102,7 @@ def test_a_parent_that_only_re_exports_and_imports_of_tests_make_no_cycle(worksp
     assert _cycles(found, "house") == []
 
 
-def test_a_parent_that_defines_what_its_children_use_makes_a_cycle_with_them(workspace):
+def test_a_parent_that_defines_names_used_by_its_children_creates_a_cycle(workspace):
     found = workspace(
         {
             "house/Cargo.toml": "[package]\n",
@@ -115,7 +115,7 @@ def test_a_parent_that_defines_what_its_children_use_makes_a_cycle_with_them(wor
     assert [["floor.rs", "floor/plank.rs"]] == _cycles(found, "house")
 
 
-def test_an_import_and_a_dependency_against_the_table_are_refused(workspace):
+def test_imports_and_dependencies_that_contradict_the_table_are_refused(workspace):
     files = {
         **LOWER,
         "upper/Cargo.toml": "[package]\n\n[dependencies]\nlower = { path = '../lower' }\n",
@@ -197,7 +197,7 @@ def test_a_crate_without_a_row_in_the_table_is_refused(workspace):
     assert "crates/lower has no row" in refused[0]
 
 
-def test_a_type_name_that_is_there_twice_is_found(workspace):
+def test_a_duplicate_type_name_is_found(workspace):
     found = workspace(
         {
             "house/Cargo.toml": "[package]\n",
@@ -217,6 +217,8 @@ def test_a_type_name_that_is_there_twice_is_found(workspace):
         ("passed on; as above.", True),
         ("as the caller says, attached.", True),
         ("live objects.", True),
+        ("the caller's promise.", True),
+        ("the contract of the function.", True),
         ("`count` pieces were written by `add`.", False),
         ("the plan keeps the type alive.", False),
         ("attached; the frame is\n    // borrowed from the running thread.", False),

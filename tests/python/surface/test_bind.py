@@ -88,7 +88,7 @@ print([])
 
 
 @pytest.mark.parametrize("body", [THREADS, TASKS], ids=["threads", "tasks"])
-def test_one_object_in_two_contexts(run_program, body):
+def test_one_object_can_be_used_in_two_contexts(run_program, body):
     outcome, folder = run_program(PROGRAM.replace("{body}", body))
 
     assert outcome.expect_success().out == b"[]\n"
@@ -99,7 +99,7 @@ def test_one_object_in_two_contexts(run_program, body):
     ]
 
 
-def test_blocks_of_generators_leave_nothing_behind(run_program):
+def test_blocks_inside_generators_leave_no_fields_bound(run_program):
     outcome, folder = run_program(PROGRAM.replace("{body}", GENERATORS))
 
     assert outcome.expect_success().out == b"[]\n"

@@ -74,7 +74,7 @@ def test_a_file_of_a_page_is_used_by_a_command_below_it():
     assert unused == []
 
 
-def test_no_marker_has_a_name_that_means_nothing():
+def test_every_marker_has_a_known_name():
     known = ("", "file", "continues", "run by", "race", "not run")
 
     assert [] == [block.marker for _, block in ALL if block.marker.partition(":")[0] not in known]

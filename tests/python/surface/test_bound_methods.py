@@ -28,7 +28,7 @@ def bound(request):
     logspool.uninstall()
 
 
-def test_it_has_what_the_method_of_a_function_has(bound):
+def test_a_bound_method_has_the_attributes_of_a_python_method(bound):
     owner, name = bound
     method = getattr(owner, name)
 
@@ -42,7 +42,7 @@ def test_it_has_what_the_method_of_a_function_has(bound):
     assert repr(method) == f"<bound method {type(owner).__name__}.{name} of {owner!r}>"
 
 
-def test_a_weak_reference_to_it_lives_as_long_as_its_object(bound):
+def test_a_weak_reference_to_a_bound_method_lives_as_long_as_its_object(bound):
     owner, name = bound
     reference = weakref.WeakMethod(getattr(owner, name))
     gc.collect()
@@ -57,7 +57,7 @@ def test_a_weak_reference_to_it_lives_as_long_as_its_object(bound):
     assert gone() is None
 
 
-def test_its_function_logs_and_refuses_another_class(tmp_path):
+def test_the_function_of_a_bound_method_logs_and_refuses_another_class(tmp_path):
     logspool.install()
     log = logging.getLogger("function")
     log.addHandler(handler := logging.FileHandler(tmp_path / "app.log"))
@@ -76,7 +76,7 @@ def test_its_function_logs_and_refuses_another_class(tmp_path):
     logspool.uninstall()
 
 
-def test_it_is_pickled_by_its_object():
+def test_a_bound_method_is_pickled_by_its_object():
     logspool.install()
     method = logging.getLogger("pickled").info
 
@@ -85,7 +85,7 @@ def test_it_is_pickled_by_its_object():
     logspool.uninstall()
 
 
-def test_a_signal_of_blinker_keeps_it():
+def test_a_blinker_signal_keeps_a_bound_method():
     blinker = pytest.importorskip("blinker")
     logspool.install()
     signal = blinker.Signal()

@@ -71,7 +71,7 @@ def test_the_end_of_the_program_logs_the_last_line(run):
     assert ["WARNING stderr: one", "WARNING stderr: two"] == run('logspool.capture_fd(2)\nc("one\\n")\nc("two")\n')
 
 
-def test_many_lines_of_several_threads_are_there_once(run):
+def test_many_lines_of_several_threads_are_captured_once(run):
     lines = run("""
 def work(number):
     for line in range(5000):
@@ -121,7 +121,7 @@ print(capture.lines, capture.cut)
     ] == [line.removeprefix("WARNING stderr: ") for line in lines]
 
 
-def test_a_function_chooses_the_level(run):
+def test_a_function_can_choose_the_level(run):
     lines = run("""
 def level(line):
     return {"E": "ERROR", "I": 20}[line[0]]
@@ -134,7 +134,7 @@ print(capture.lines, capture.failed)
     assert ["ERROR stderr: E broken", "INFO stderr: I fine"] == lines
 
 
-def test_standard_output_with_what_the_c_library_keeps(run):
+def test_standard_output_is_captured_including_the_buffer_of_the_c_library(run):
     lines = run("""
 import ctypes
 with logspool.capture_fd(1) as capture:
@@ -179,7 +179,7 @@ with logspool.capture_fd(2) as capture:
     ]
 
 
-def test_lines_of_other_programs_are_records_and_after_the_end_they_go_to_the_original(run):
+def test_lines_of_other_programs_become_records_and_go_to_the_original_after_the_capture(run):
     lines = run("""
 import subprocess
 reader, writer = os.pipe()
@@ -196,7 +196,7 @@ print(capture.lines)
     assert ["INFO child: early"] == lines
 
 
-def test_the_same_descriptor_again_and_another_one(run):
+def test_a_descriptor_can_be_captured_again_and_beside_another(run):
     lines = run("""
 for number in range(50):
     with logspool.capture_fd(2):
@@ -235,7 +235,7 @@ print(capture.lines)
     assert any(line.endswith("nothing takes this") for line in lines)
 
 
-def test_off_it_captures_nothing(run):
+def test_nothing_is_captured_when_logspool_is_off(run):
     lines = run(
         """
 with logspool.capture_fd(2) as capture:
@@ -270,7 +270,7 @@ with logspool.capture_fd(2, logger="first"):
 """)
 
 
-def test_a_handler_that_would_read_its_own_lines_is_refused(run):
+def test_a_handler_that_would_capture_its_own_lines_is_refused(run):
     lines = run("""
 logging.getLogger("loop").addHandler(logging.StreamHandler(os.fdopen(2, "w", closefd=True)))
 try:

@@ -25,14 +25,14 @@ def command(tmp_path, queue_dir):
     return run
 
 
-def test_no_command_is_a_mistake_and_shows_the_usage(command):
+def test_a_missing_command_is_an_error_that_shows_the_usage(command):
     outcome = command()
 
     assert (2, b"") == (outcome.status, outcome.out)
     assert outcome.err.startswith(b"usage: python -m logspool run")
 
 
-def test_help_is_no_mistake(command):
+def test_help_exits_with_success(command):
     outcome = command("--help")
 
     assert (0, b"") == (outcome.status, outcome.err)
@@ -70,7 +70,7 @@ def test_a_command_of_the_service_names_what_is_missing(command, tmp_path):
         (["doctor", "--all"], b"takes one folder at most"),
     ],
 )
-def test_a_mistake_is_told_on_stderr_with_status_2(command, arguments, expected):
+def test_an_error_is_printed_on_stderr_with_status_2(command, arguments, expected):
     outcome = command(*arguments)
 
     assert (2, b"") == (outcome.status, outcome.out)
@@ -78,21 +78,21 @@ def test_a_mistake_is_told_on_stderr_with_status_2(command, arguments, expected)
     assert b"Traceback" not in outcome.err
 
 
-def test_doctor_finds_nothing_on_a_good_machine(command):
+def test_doctor_finds_no_problem_on_a_healthy_machine(command):
     outcome = command("doctor")
 
     assert (0, b"") == (outcome.status, outcome.err), outcome.out
     assert outcome.out.startswith(b"ok: nothing found in ")
 
 
-def test_doctor_tells_that_logspool_is_switched_off(command):
+def test_doctor_reports_that_logspool_is_switched_off(command):
     outcome = command("doctor", LOGSPOOL="off")
 
     assert 1 == outcome.status
     assert b"install() and run do nothing" in outcome.out
 
 
-def test_colours_are_for_terminals_that_want_them(command):
+def test_only_terminals_that_want_colours_get_them(command):
     coloured = command("doctor", terminal=True)
     plain = command("doctor", terminal=True, NO_COLOR="1")
 
@@ -101,7 +101,7 @@ def test_colours_are_for_terminals_that_want_them(command):
 
 
 @pytest.mark.parametrize("arguments", [["config", "show"], ["preset", "vllm"], ["doctor"], ["--help"]])
-def test_a_reader_that_has_enough_is_no_error(arguments, tmp_path, queue_dir):
+def test_a_reader_that_stops_early_is_not_an_error(arguments, tmp_path, queue_dir):
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(

@@ -110,7 +110,7 @@ def test_every_option_is_set_by_the_file(in_force, tmp_path):
 
 
 @toml
-def test_the_order_is_argument_variable_file_default(in_force, tmp_path):
+def test_arguments_override_variables_which_override_the_file_and_the_defaults(in_force, tmp_path):
     (tmp_path / "pyproject.toml").write_text(
         "[tool.logspool]\nflush_records = 2\nqueue_bytes = 32768\nuncaught = true\n"
     )
@@ -131,13 +131,13 @@ def test_a_folder_in_a_file_is_relative_to_the_file(in_force, tmp_path):
 
 @toml
 @pytest.mark.parametrize("text", ["", "[project]\nname = 'logspool'\n", "[tool.other]\nflush_records = 1\n"])
-def test_a_project_without_the_table_sets_nothing(in_force, tmp_path, text):
+def test_a_project_file_without_our_table_sets_nothing(in_force, tmp_path, text):
     (tmp_path / "pyproject.toml").write_text(text)
 
     assert 100 == in_force("flush_records")
 
 
-def test_handlers_without_install_have_the_options_too(run, tmp_path):
+def test_handlers_without_install_use_the_options_too(run, tmp_path):
     (tmp_path / "alone.py").write_text(
         "import logspool\nfrom logspool.base import _in_force\nlogspool.StreamHandler()\n"
         "print(_in_force.alone['flush_records'])\n"
@@ -194,7 +194,7 @@ def here(tmp_path, queue_dir, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("variable", WRONG)
-def test_a_wrong_variable_is_an_error_with_its_name_and_a_repair(here, variable):
+def test_an_invalid_variable_is_an_error_with_its_name_and_a_fix(here, variable):
     text, fault, fix = WRONG[variable]
     error, code, checked = here(**{variable: text})
 
@@ -204,7 +204,7 @@ def test_a_wrong_variable_is_an_error_with_its_name_and_a_repair(here, variable)
         assert fix in shown
 
 
-def test_run_refuses_a_wrong_variable_and_off_reads_none(run):
+def test_run_refuses_an_invalid_variable_and_reads_none_when_off(run):
     below = run("-m", "logspool", "run", "show.py", "{}", LOGSPOOL_QUEUE_BYTES="5")
     off = run("show.py", "{}", LOGSPOOL="off", LOGSPOOL_QUEUE_BYTES="5")
 
@@ -213,7 +213,7 @@ def test_run_refuses_a_wrong_variable_and_off_reads_none(run):
     assert b"Traceback" not in below.err
 
 
-def test_variables_of_other_purposes_are_no_fault(in_force):
+def test_unrelated_variables_are_not_errors(in_force):
     assert 100 == in_force("flush_records", LOGSPOOL_TOOLS="required", LOGSPOOL_CRASH_STATES="9", LOGSPOOL_SEED="1")
 
 
@@ -229,7 +229,7 @@ FILES = {
 
 @toml
 @pytest.mark.parametrize("name", FILES)
-def test_a_fault_in_a_file_names_its_line_and_a_repair(here, tmp_path, name):
+def test_an_error_in_a_file_names_its_line_and_a_fix(here, tmp_path, name):
     text, fault = FILES[name]
     path = tmp_path / "own.toml"
     path.write_text(text)
@@ -242,7 +242,7 @@ def test_a_fault_in_a_file_names_its_line_and_a_repair(here, tmp_path, name):
 
 
 @toml
-def test_check_lists_every_fault_at_once(run, tmp_path):
+def test_check_lists_all_errors_at_once(run, tmp_path):
     (tmp_path / "own.toml").write_text("flush_record = 1\nqueue_bytes = 5\nflush_interval = 'x'\nkeeper = true\n")
     outcome = run("-m", "logspool", "config", "check", "own.toml")
 
@@ -253,7 +253,7 @@ def test_check_lists_every_fault_at_once(run, tmp_path):
 
 
 @toml
-def test_options_of_a_file_that_rule_each_other_out_are_a_fault(run, tmp_path):
+def test_contradicting_options_in_a_file_are_an_error(run, tmp_path):
     (tmp_path / "own.toml").write_text("durability = 'memory'\nkeeper = true\n")
     outcome = run("-m", "logspool", "config", "check", "own.toml")
 
@@ -261,7 +261,7 @@ def test_options_of_a_file_that_rule_each_other_out_are_a_fault(run, tmp_path):
     assert b"own.toml:2: keeper=True: with durability='memory' nothing outlives the process" in outcome.err
 
 
-def test_an_argument_that_a_variable_rules_out_names_the_variable(run):
+def test_an_argument_that_contradicts_a_variable_names_the_variable(run):
     outcome = run("show.py", '{"keeper": true}', LOGSPOOL_DURABILITY="memory", LOGSPOOL_KEEPER=None)
 
     assert 1 == outcome.status
@@ -270,7 +270,7 @@ def test_an_argument_that_a_variable_rules_out_names_the_variable(run):
 
 
 @toml
-def test_check_of_a_good_file_counts_its_options(run, tmp_path):
+def test_check_of_a_valid_file_counts_its_options(run, tmp_path):
     (tmp_path / "own.toml").write_text("flush_records = 1\n")
     outcome = run("-m", "logspool", "config", "check", "own.toml")
 
@@ -282,7 +282,7 @@ def test_check_of_a_good_file_counts_its_options(run, tmp_path):
 
 
 @toml
-def test_show_lists_each_option_with_its_place(run, tmp_path):
+def test_show_lists_each_option_with_its_source(run, tmp_path):
     path = tmp_path / "pyproject.toml"
     path.write_text("[project]\nname = 'x'\n\n[tool.logspool]\nflush_records = 2\n")
     outcome = run("-m", "logspool", "config", "show", LOGSPOOL_QUEUE_BYTES="65536").expect_success()
@@ -315,14 +315,14 @@ def test_the_output_of_show_is_a_file_with_the_same_values(run, in_force, tmp_pa
         (["check", "a", "b"], "takes one file at most"),
     ],
 )
-def test_a_wrong_command_line_ends_with_2(run, arguments, expected):
+def test_an_invalid_command_line_exits_with_status_2(run, arguments, expected):
     outcome = run("-m", "logspool", "config", *arguments)
 
     assert (2, b"") == (outcome.status, outcome.out)
     assert expected in outcome.err.decode()
 
 
-def test_a_python_without_a_parser_is_an_error_with_its_repair(run, tmp_path):
+def test_a_python_without_a_toml_parser_is_an_error_with_a_fix(run, tmp_path):
     (tmp_path / "own.toml").write_text("flush_records = 1\n")
     (tmp_path / "old.py").write_text(
         "import sys\nsys.modules['tomllib'] = sys.modules['tomli'] = None\nimport logspool\nlogspool.install()\n"
@@ -334,7 +334,7 @@ def test_a_python_without_a_parser_is_an_error_with_its_repair(run, tmp_path):
     assert b"this Python cannot read TOML, because tomllib came with Python 3.11 (fix: pip install tomli" in outcome.err
 
 
-def test_the_queue_folder_of_the_file_is_that_of_recover_and_doctor(run, tmp_path, queue_dir):
+def test_recover_and_doctor_use_the_queue_folder_of_the_file(run, tmp_path, queue_dir):
     if not HAS_TOML:
         pytest.skip("needs tomllib or tomli")
     (tmp_path / "pyproject.toml").write_text(f'[tool.logspool]\nqueue_dir = "{queue_dir}"\n')
@@ -367,7 +367,7 @@ except TypeError as error:
 """
 
 
-def test_off_it_is_stock_logging_for_plain_handlers_too(run, tmp_path):
+def test_plain_handlers_are_stock_logging_too_when_logspool_is_off(run, tmp_path):
     (tmp_path / "off.py").write_text(OFF)
     outcome = run("off.py", LOGSPOOL="off").expect_success()
 

@@ -58,7 +58,7 @@ _ASKED = {
 
 
 @pytest.mark.parametrize("how", _ASKED)
-def test_a_thread_formats_what_the_call_captured(played, how):
+def test_a_thread_formats_the_values_captured_by_the_call(played, how):
     body = """
 log.addHandler(handler)
 values, extra = [1], {"a": [1]}
@@ -88,7 +88,7 @@ print(len(open("app.log").readlines()), logspool.stats().deferred.formatted)
 
 
 @pytest.mark.parametrize("how", ["flush", "close", "uninstall", "logspool.flush", "the end", "removeHandler", "exit"])
-def test_whatever_waits_for_the_queue_waits_for_the_formatter(run_program, how):
+def test_every_wait_for_the_queue_also_waits_for_the_formatter(run_program, how):
     body = """
 logspool.install()
 handler = file_handler(logspool.deferred(Held()))
@@ -317,7 +317,7 @@ print(refused == {"queue_full": 50}, status, after.accepted == after.formatted, 
 
 
 @pytest.mark.parametrize("options", ["blocking_levels=('INFO',), blocking_timeout=20", "blocking_levels=()"])
-def test_a_call_waits_for_room_by_the_options_of_install(played, options):
+def test_a_call_waits_for_room_as_the_options_of_install_say(played, options):
     body = f"""
 logspool.install({options})
 log.addHandler(file_handler(logspool.deferred(Held())))
@@ -348,7 +348,7 @@ print(logspool.stats().loggers["app"].native, logspool.stats().deferred.accepted
     assert (["INFO plain"], ["1", "0"]) == played(body)
 
 
-def test_doctor_says_what_would_move_a_formatter(played):
+def test_doctor_says_how_to_move_a_formatter_off_the_caller(played):
     body = """
 from logspool.commands import _doctor
 logspool.install()
@@ -367,7 +367,7 @@ print(any("logger 'app'" in found.place for found in _doctor.findings()), logspo
     assert "a thread of logspool formats the records".split() == told[3:]
 
 
-def test_without_logspool_it_formats_at_once():
+def test_a_deferred_formatter_works_at_once_without_logspool():
     formatter = logspool.deferred(logging.Formatter("%(message)s"))
     record = logging.makeLogRecord({"msg": "message"})
 
@@ -387,7 +387,7 @@ def test_without_logspool_it_formats_at_once():
         (logging.NullHandler(), "handler.setFormatter(deferred(formatter))"),
     ],
 )
-def test_a_wrong_argument_names_the_mend(given, mend):
+def test_an_invalid_argument_is_refused_with_a_fix(given, mend):
     with pytest.raises(TypeError) as raised:
         logspool.deferred(given)
 

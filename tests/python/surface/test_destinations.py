@@ -282,7 +282,7 @@ def test_streams_and_services_have_addresses():
         (3, TypeError, "an address must be text"),
     ],
 )
-def test_a_wrong_address_is_refused_with_the_mend(address, error, text):
+def test_an_invalid_address_is_refused_with_a_fix(address, error, text):
     with pytest.raises(error, match=text) as raised:
         logspool.handler(address)
 
@@ -300,7 +300,7 @@ def test_no_text_shows_a_secret(kind):
         handler.close()
 
 
-def test_a_receiver_that_is_away_is_no_error(run_program):
+def test_an_unreachable_receiver_is_not_an_error(run_program):
     program = PROGRAM.replace("flushed = logspool.flush(20)", "flushed = logspool.flush(0.3)").replace(
         "print(json", "print(logspool.health().status); print(json"
     )
@@ -314,7 +314,7 @@ def test_a_receiver_that_is_away_is_no_error(run_program):
     assert json.loads(counts) == [False, 0, 0]
 
 
-def test_a_class_is_an_entry_of_dict_config(tmp_path):
+def test_dict_config_accepts_each_class(tmp_path):
     with datagrams(tmp_path / "in.socket") as receiver:
         logging.config.dictConfig(
             {

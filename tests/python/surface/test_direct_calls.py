@@ -70,7 +70,7 @@ def test_a_direct_call_is_queued_like_a_logging_call_and_does_not_wait_for_the_w
     assert in_order == "True"
 
 
-def test_records_behind_a_listener_are_in_the_file_after_a_flush_and_uninstall_restores_its_handler(run_program):
+def test_records_of_a_listener_are_in_the_file_after_a_flush_and_uninstall_restores_its_handler(run_program):
     outcome, _ = run_program(LISTENER)
 
     outcome.expect_success()

@@ -25,13 +25,13 @@ def found(run_program):
     return run
 
 
-def test_a_plain_program_has_nothing_that_hurts(found):
+def test_doctor_finds_no_problem_in_a_plain_program(found):
     body = "logging.basicConfig(filename='app.log')\nlogspool.install()\nlogging.warning('on')"
 
     assert [] == found(body)[0]
 
 
-def test_two_handlers_on_one_file(found):
+def test_doctor_reports_two_handlers_on_one_file(found):
     body = """
 logging.basicConfig(filename="app.log")
 logging.getLogger("shop").addHandler(logging.FileHandler("app.log"))
@@ -44,7 +44,7 @@ logspool.install()
     assert fix
 
 
-def test_a_rotating_file_with_several_workers(found):
+def test_doctor_reports_a_rotating_file_with_several_workers(found):
     body = "logging.getLogger().addHandler(logging.handlers.RotatingFileHandler('app.log'))\nlogspool.install()"
     [[place, text, fix]], folder = found(body, WEB_CONCURRENCY="4")
 
@@ -53,7 +53,7 @@ def test_a_rotating_file_with_several_workers(found):
     assert fix
 
 
-def test_a_thread_handler_that_may_wait_for_ever(found):
+def test_doctor_reports_a_thread_handler_that_may_wait_forever(found):
     body = "logging.getLogger().addHandler(logspool.ThreadHandler(logging.NullHandler()))"
     [[place, text, fix]], _ = found(body)
 
@@ -62,7 +62,7 @@ def test_a_thread_handler_that_may_wait_for_ever(found):
     assert fix
 
 
-def test_a_logger_on_the_stock_path_with_its_reason(found):
+def test_doctor_reports_a_logger_on_the_stock_path_with_its_reason(found):
     body = """
 logging.basicConfig(filename="app.log")
 logspool.install()
@@ -76,7 +76,7 @@ logging.getLogger("shop").warning("once")
     assert ["logger 'shop'", text, "fields by logspool.bind() or extra= need no record factory"] in found_here
 
 
-def test_a_queue_that_is_not_on_tmpfs(found, tmp_path):
+def test_doctor_reports_a_queue_that_is_not_on_tmpfs(found, tmp_path):
     if _doctor._filesystem(str(tmp_path)) == "tmpfs":
         pytest.skip("the folder of tests is on tmpfs")
     [[place, text, fix]], _ = found("", LOGSPOOL_QUEUE_DIR=str(tmp_path))

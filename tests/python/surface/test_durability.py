@@ -38,7 +38,7 @@ def test_sync_leaves_nothing_to_recover(run_program):
     assert killed(run_program, 20, durability="sync") == (20, 20, 0)
 
 
-def test_checkpoint_waits_with_every_nth_call(run_program):
+def test_checkpoint_mode_waits_in_every_nth_call(run_program):
     lines, syncs, not_durable = killed(
         run_program, 99, durability="checkpoint", checkpoint_every=10, sync_interval=3600.0
     )
@@ -49,7 +49,7 @@ def test_checkpoint_waits_with_every_nth_call(run_program):
     assert lines >= 90
 
 
-def test_levels_that_wait_do_so_in_process_mode(run_program):
+def test_durable_levels_wait_in_process_mode(run_program):
     assert killed(run_program, 5, 50, durable_levels=["CRITICAL"]) == (5, 5, 0)
     _, syncs, _ = killed(run_program, 100, 20, durable_levels=["CRITICAL"])
     assert syncs == 0
@@ -68,7 +68,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_handlers_take_the_option_and_rotated_files_are_complete(run_program):
+def test_handlers_accept_the_option_and_rotated_files_are_complete(run_program):
     outcome, folder = run_program(HANDLER, side="stock")
 
     assert outcome.status == -signal.SIGKILL, outcome.err
@@ -107,7 +107,7 @@ print("logspool_not_durable_calls_total{level=\\"WARNING\\"} 1" in logspool.metr
 """
 
 
-def test_a_stalled_output_is_waited_for_until_the_timeout_and_counted(run_program, tmp_path):
+def test_calls_wait_for_a_stalled_output_until_the_timeout_and_are_counted(run_program, tmp_path):
     folder = tmp_path / "installed"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
@@ -172,7 +172,7 @@ print(syncs())
 
 
 @pytest.mark.parametrize("durability", ["memory", "process", "interval", "checkpoint"])
-def test_a_durable_flush_syncs_whatever_the_durability_is(run_program, durability):
+def test_a_durable_flush_syncs_in_every_durability(run_program, durability):
     outcome, _ = run_program(FLUSHED.format(durability=durability))
 
     flushed, closed = outcome.expect_success().out.decode().splitlines()
@@ -210,7 +210,7 @@ print(sum(row.not_durable for row in logspool.stats().levels.values()))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_forks_beside_calls_that_wait_lose_nothing(run_program):
+def test_forks_during_waiting_calls_lose_nothing(run_program):
     outcome, folder = run_program(FORKED, options=("-W", "ignore"), deadline_seconds=120)
 
     assert outcome.expect_success().out == b"0\n"
@@ -230,11 +230,11 @@ def test_forks_beside_calls_that_wait_lose_nothing(run_program):
         ({"durable_levels": ["ERROR"], "durability": "memory"}, "durable_levels needs a durability"),
     ],
 )
-def test_a_value_that_cannot_be_is_an_error_that_says_what_can(options, text):
+def test_an_invalid_value_is_an_error_that_names_the_valid_ones(options, text):
     with pytest.raises(ValueError, match=text):
         logspool.install(**options)
 
 
-def test_flush_knows_two_levels():
+def test_flush_has_two_levels():
     with pytest.raises(ValueError, match="'written' or 'durable'"):
         logspool.flush(level="delivered")

@@ -56,7 +56,7 @@ print(path.advice)
 
 
 @pytest.mark.real
-def test_texts_of_exceptions_are_counted_by_who_made_them(run_program):
+def test_exception_texts_are_counted_as_native_or_python(run_program):
     text = """
 assert logspool.stats().exceptions == {"native": 0, "python": 0}
 fail()

@@ -43,12 +43,12 @@ def test_type_checkers_know_exactly_the_exported_names():
     assert {*logspool.__all__, "__version__"} == _imported_for_checkers()
 
 
-def test_a_home_is_known_for_exactly_the_exported_names():
+def test_every_exported_name_has_a_known_module():
     assert set(logspool.__all__) == set(logspool._HOMES)
 
 
 @pytest.mark.parametrize("name", logspool.__all__)
-def test_an_exported_member_is_there_and_documented(name):
+def test_every_exported_member_exists_and_is_documented(name):
     member = MEMBERS[name]
 
     assert inspect.getdoc(member)
@@ -94,5 +94,5 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         logspool.instal  # noqa: B018
 
 
-def test_the_package_says_that_it_is_typed():
+def test_the_package_is_marked_as_typed():
     assert Path(logspool.__file__).with_name("py.typed").exists()

@@ -62,7 +62,7 @@ def ignored(outcome, why):
     assert "LOGSPOOL_CONFIG" in told[0]
 
 
-def test_the_file_of_this_user_rules(run):
+def test_the_file_of_this_user_is_used(run):
     outcome = run("show.py").expect_success()
 
     assert (b"2\n", b"") == (outcome.out, outcome.err)
@@ -70,7 +70,7 @@ def test_the_file_of_this_user_rules(run):
 
 @pytest.mark.parametrize("name", ["above/project/pyproject.toml", "above/project", "above"])
 @pytest.mark.parametrize(("mode", "who"), [(0o020, "a group"), (0o002, "every user")])
-def test_what_others_may_write_is_ignored(run, tmp_path, name, mode, who):
+def test_a_file_that_others_can_write_is_ignored(run, tmp_path, name, mode, who):
     path = tmp_path / name
     path.chmod(stat.S_IMODE(path.stat().st_mode) | mode)
     kind = "the folder " if path.is_dir() else ""
@@ -89,7 +89,7 @@ def test_a_sticky_folder_is_safe_above_the_folder_and_not_for_the_file(run, tmp_
 
 @as_root
 @pytest.mark.parametrize("name", ["above/project/pyproject.toml", "above/project", "above"])
-def test_what_another_user_owns_is_ignored(run, tmp_path, name):
+def test_a_file_that_another_user_owns_is_ignored(run, tmp_path, name):
     os.chown(tmp_path / name, OTHER, OTHER)
 
     ignored(run("show.py"), f"user {OTHER} owns {tmp_path / name}")
@@ -109,7 +109,7 @@ def test_a_foreign_folder_cannot_drop_the_records_of_root(run, project):
     assert 100 == len((project / "app.log").read_text().splitlines())
 
 
-def test_links_are_followed_and_each_folder_on_their_way_is_checked(run, tmp_path, project):
+def test_links_are_followed_and_each_folder_on_the_way_is_checked(run, tmp_path, project):
     (project / "pyproject.toml").rename(tmp_path / "real.toml")
     (tmp_path / "open").mkdir()
     (tmp_path / "open" / "link").symlink_to("../real.toml")
@@ -131,7 +131,7 @@ def test_a_link_of_another_user_is_ignored(run, tmp_path, project):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
-def test_a_pipe_and_other_kinds_of_file_are_ignored_and_nothing_waits(run, project, kind):
+def test_a_pipe_and_other_kinds_of_file_are_ignored_without_waiting(run, project, kind):
     path = project / "pyproject.toml"
     path.unlink()
     make = {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "device": lambda: path.symlink_to("/dev/zero")}
@@ -156,7 +156,7 @@ def test_a_broken_project_never_stops_a_program(run, project, name):
     ignored(run("show.py"), "")
 
 
-def test_a_project_without_a_word_of_logspool_is_no_concern(run, project):
+def test_a_project_that_does_not_mention_logspool_is_not_reported(run, project):
     (project / "pyproject.toml").write_text("[tool.other]\nx =\n")
     project.chmod(0o777)
     outcome = run("show.py").expect_success()
@@ -164,7 +164,7 @@ def test_a_project_without_a_word_of_logspool_is_no_concern(run, project):
     assert (b"100\n", b"") == (outcome.out, outcome.err)
 
 
-def test_the_line_is_one_line_whatever_the_folder_is_called(run, project):
+def test_the_warning_is_one_line_for_every_folder_name(run, project):
     forged = project.parent / "x\nlogspool: all is well\x1b[2J"
     project.rename(forged)
     forged.chmod(0o777)
@@ -172,7 +172,7 @@ def test_the_line_is_one_line_whatever_the_folder_is_called(run, project):
     ignored(run("show.py", folder=forged), "every user may write to the folder ")
 
 
-def test_run_says_it_once_for_all_children(run, project):
+def test_run_prints_the_warning_once_for_all_children(run, project):
     project.chmod(0o777)
     (project / "parent.py").write_text(
         "import subprocess, sys\nfor _ in range(3): subprocess.run([sys.executable, '-c', 'pass'], check=True)\n"

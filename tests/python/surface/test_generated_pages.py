@@ -12,7 +12,7 @@ PAGES = runpy.run_path(str(ROOT / "scripts" / "generated_pages.py"))["PAGES"]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_generated_page_is_as_its_table_makes_it(name):
+def test_each_generated_page_matches_its_table(name):
     fix = "run `make generated`"
 
     assert PAGES[name]() == (ROOT / name).read_text(encoding="utf-8"), fix

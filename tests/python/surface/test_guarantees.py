@@ -61,7 +61,7 @@ def test_every_cell_of_the_appendix_has_a_test():
     assert used == numbers
 
 
-def test_every_advice_has_a_proof_and_a_reason_where_it_is_wrong():
+def test_every_advice_has_a_proof_and_a_reason_where_it_does_not_apply():
     text = ADVICE.read_text(encoding="utf-8")
     rows = [row for row in _rows(ADVICE) if len(row) == 5]
     sections = {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in re.findall("^#+ (.+)$", text, re.M)}

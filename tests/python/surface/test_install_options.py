@@ -27,7 +27,7 @@ OTHER_TYPE = {
 MAKERS = [logspool.install, logspool.StreamHandler, lambda **options: logspool.SinkHandler("null", **options)]
 
 
-def test_the_signature_is_that_of_the_rows():
+def test_the_signature_matches_the_option_table():
     defaults = {name: parameter.default for name, parameter in inspect.signature(logspool.install).parameters.items()}
 
     assert {name: row["default"] for name, row in ROWS.items()} == defaults
@@ -42,7 +42,7 @@ def test_a_value_of_another_type_is_refused(name, make):
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if not row["optional"]])
-def test_none_is_refused_where_a_value_is_needed(name, make):
+def test_none_is_refused_where_a_value_is_required(name, make):
     with pytest.raises(TypeError, match=f"^{name} must be .*, not None$"):
         make(**{name: None})
 
@@ -59,19 +59,19 @@ def test_a_value_out_of_its_range_is_refused(name, make):
 
 
 @pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row["shape"] == "choice"])
-def test_a_word_that_is_none_of_the_choices_is_refused(name):
+def test_a_word_that_is_not_a_choice_is_refused(name):
     with pytest.raises(ValueError, match=f"^{name} must be .*, not "):
         logspool.install(**{name: "quite another"})
 
 
-def test_options_that_are_not_given_have_their_defaults():
+def test_missing_options_have_their_defaults():
     checked = _native.check_options({})
 
     resolved = {"blocking_timeout": 0.1, "durable_levels": [], "redact_keys": [], "redact_patterns": [], "sample": []}
     assert {name: row["default"] for name, row in ROWS.items()} | resolved == checked
 
 
-def test_values_come_back_from_the_core():
+def test_the_core_returns_the_values_unchanged():
     given = {
         "durability": "checkpoint",
         "queue_total_bytes": 1 << 20,

@@ -19,7 +19,7 @@ log.setLevel(1)
 log.propagate = False
 
 def later(number):
-    # The wait has begun by then; where it has not, the signal comes too early to show anything.
+    # The wait has begun by then; if not, the signal comes too early to show anything.
     time.sleep(0.3)
     os.kill(os.getpid(), number)
 
@@ -172,18 +172,18 @@ def told(run_program, body: str) -> list[object]:
     return json.loads(outcome.out)
 
 
-def test_a_flush_for_a_service_that_is_away_is_interrupted_and_so_are_barriers(run_program):
+def test_a_signal_interrupts_flushes_and_barriers_that_wait_for_an_unreachable_service(run_program):
     assert told(run_program, SERVICE) == [True] * 6
 
 
-def test_a_call_that_waits_for_room_is_interrupted_and_its_record_counted_as_refused(run_program, with_pipe):
+def test_a_signal_interrupts_a_call_that_waits_for_room_and_its_record_counts_as_refused(run_program, with_pipe):
     interrupted, calls, offered, accepted, refused = told(run_program, ROOM)
 
     assert interrupted
     assert (offered, accepted, refused) == (calls, calls - 1, {"queue_full": 1})
 
 
-def test_a_call_that_waits_until_its_record_is_durable_is_interrupted_and_counted(run_program, with_pipe):
+def test_a_signal_interrupts_a_call_that_waits_for_durability_and_it_is_counted(run_program, with_pipe):
     interrupted, not_durable, offered, accepted, refused = told(run_program, DURABLE)
 
     assert interrupted
@@ -191,16 +191,16 @@ def test_a_call_that_waits_until_its_record_is_durable_is_interrupted_and_counte
 
 
 @pytest.mark.parametrize("end", ["close", "setattr", "uninstall"])
-def test_what_ends_a_handler_is_interrupted_and_what_is_queued_still_counts(run_program, with_pipe, end):
+def test_a_signal_interrupts_closing_a_handler_and_queued_records_still_count(run_program, with_pipe, end):
     assert told(run_program, ENDS.replace("END", repr(end))) == [True, 3, 3, {}]
 
 
-def test_a_handler_that_raises_nothing_runs_while_a_flush_waits_and_the_flush_goes_on(run_program, with_pipe):
+def test_a_signal_handler_that_raises_nothing_runs_during_a_flush_and_the_flush_continues(run_program, with_pipe):
     assert told(run_program, HANDLED) == [True, 11, 11, {}]
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_a_signals_handler_raises_in_a_call_that_waits_gets_out_of_it_at_once(run_program, with_pipe, change):
+def test_an_exception_of_a_signal_handler_leaves_a_waiting_call_at_once(run_program, with_pipe, change):
     said, seconds = told(run_program, RUNG.replace("CHANGE", CHANGES[change]))
 
     assert said == "rung"

@@ -38,7 +38,7 @@ asyncio.run(main())
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that tests move."""
+    """A clock that tests advance."""
     now = [100.0]
     monkeypatch.setattr(llm.time, "perf_counter", lambda: now[0])
     return now
@@ -103,7 +103,7 @@ def test_a_request_that_fails_is_an_error_with_its_exception(caplog):
     assert record.output_tokens == 1
 
 
-def test_a_client_that_has_gone_is_no_error(caplog):
+def test_a_disconnected_client_is_not_an_error(caplog):
     async def answer():
         with llm.request() as request:
             request.token()

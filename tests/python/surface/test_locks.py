@@ -45,7 +45,7 @@ side.install()
 begun = threading.Event()
 
 class Slow:
-    # The import of a part takes long in one thread, and the main thread forks in the middle.
+    # One thread imports a slow module, and the main thread forks meanwhile.
     def find_spec(self, name, path=None, target=None):
         if name == "logspool.{part}":
             begun.set()
@@ -123,7 +123,7 @@ os._exit(0)
 """
 
 
-def test_a_forked_child_finds_the_locks_of_other_threads_free(run_program):
+def test_locks_of_other_threads_are_free_in_a_forked_child(run_program):
     outcome, _ = run_program(FORKS, deadline_seconds=SECONDS)
 
     outcome.expect_success()

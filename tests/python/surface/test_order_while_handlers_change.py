@@ -14,7 +14,7 @@ import array, fcntl, json, logging, os, select, sys, termios, threading, time
 import logspool
 
 how, LINES = sys.argv[1], int(sys.argv[2])
-# Nobody reads it before all lines are queued, so the sink of the handler is stuck.
+# It is unread until all lines are queued, so the sink of the handler is stuck.
 end = os.open("fifo", os.O_RDWR)
 reached, renews = threading.Event(), threading.Event()
 

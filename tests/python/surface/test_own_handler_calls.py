@@ -88,7 +88,7 @@ with open("answers.json", "w") as file:
 
 
 @pytest.mark.parametrize("way", ["alone", "installed"])
-def test_handle_answers_and_writes_what_stock_logging_does_whatever_was_changed(run_program, way):
+def test_handle_returns_and_writes_the_same_as_stock_logging_after_any_change(run_program, way):
     outcome, folder = run_program(PROGRAM, way)
 
     outcome.expect_success()

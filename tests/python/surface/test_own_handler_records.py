@@ -55,7 +55,7 @@ IN_THE_CALLER = {"file filename", "file module", "module filename", "module modu
 IN_THE_CALLER |= {"file pathname", "module pathname"}
 
 
-def test_lines_are_stock_loggings_and_only_what_cannot_be_read_by_value_is_formatted_in_the_caller(run_program):
+def test_lines_equal_stock_logging_and_only_opaque_values_are_formatted_in_the_caller(run_program):
     outcome, folder = run_program(PROGRAM)
 
     outcome.expect_success()

@@ -43,7 +43,7 @@ def _lines(outcome):
 
 
 @pytest.mark.parametrize("no_color", ["", "1"])
-def test_a_terminal_shows_the_same_pretty_lines_whoever_formats_them(run_program, no_color):
+def test_a_terminal_shows_the_same_pretty_lines_on_the_native_and_the_python_path(run_program, no_color):
     outcome, folder = run_program(PRETTY, "formatted", terminal=True, NO_COLOR=no_color)
 
     outcome.expect_success()
@@ -100,7 +100,7 @@ def test_without_colours_the_lines_are_plain(run_program):
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d\d\d INFO     shop\.cart order 20 took 0\.250 ms", first)
 
 
-def test_a_pipe_gets_what_stock_logging_writes(run_program):
+def test_a_pipe_gets_the_same_lines_as_with_stock_logging(run_program):
     outcome, _ = run_program(PRETTY, "alone")
 
     lines = _lines(outcome.expect_success()).splitlines()
@@ -108,7 +108,7 @@ def test_a_pipe_gets_what_stock_logging_writes(run_program):
     assert "\x1b" not in _lines(outcome)
 
 
-def test_a_formatter_of_its_own_rules_on_a_terminal_too(run_program):
+def test_a_custom_formatter_is_used_on_a_terminal_too(run_program):
     own = 'handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))\nlog.propagate = False'
     outcome, _ = run_program(PRETTY.replace("log.propagate = False", own), "alone", terminal=True)
 
@@ -134,7 +134,7 @@ except RuntimeError as error:
 """
 
 
-def test_options_of_a_handler_are_those_of_install_and_a_process_has_one_queue(run_program):
+def test_handlers_have_the_options_of_install_and_a_process_has_one_queue(run_program):
     outcome, folder = run_program(OPTIONS, side="stock")
 
     told = outcome.expect_success().out.decode().splitlines()

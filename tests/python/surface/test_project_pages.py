@@ -64,7 +64,7 @@ def test_the_files_that_a_page_names_exist(page, places):
     assert [] == list(_missing(_text(page), places))
 
 
-def test_a_name_of_a_moved_file_is_found(places):
+def test_a_reference_to_a_moved_file_is_found(places):
     text = "`segment/layout.rs` moved to `segment/nowhere.rs`, beside `crates/{logspool,logspool-gone}/`, `sinks/*.rs`"
 
     assert ["crates/logspool-gone/", "segment/nowhere.rs"] == list(_missing(text, places))
@@ -80,7 +80,7 @@ def _crates():
     return found
 
 
-def test_the_table_of_crates_has_every_crate_below_those_that_it_uses():
+def test_the_table_of_crates_lists_every_crate_after_its_dependencies():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(logspool[\w-]*)` \| [^|]+ \| ([^|]+) \|$", text, flags=re.MULTILINE)
     names = [name for name, _ in rows]
@@ -136,8 +136,76 @@ def test_the_index_of_the_pages_has_every_page():
     assert [] == sorted(pages - linked - {"README.md"})
 
 
-def test_the_list_of_decisions_has_every_page():
-    folder = ROOT / "docs" / "decisions"
-    linked = re.findall(r"\]\(([\w-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
+DECISIONS = ROOT / "docs" / "decisions"
 
-    assert sorted(linked) == sorted(path.name for path in folder.glob("*.md") if path.name != "README.md")
+#: Names in decisions that belong to CPython, to Linux, or to an expression of pytest.
+NAMES_OF_OTHERS = {"builtin_function_or_method", "handler_stream", "rchar"}
+
+
+def _states():
+    """Return the page and the state of each row of the list of decisions."""
+    text = (DECISIONS / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^\| \[.*\]\(([\w-]+\.md)\) \| (.*) \|$", text, flags=re.MULTILINE)
+
+
+def test_the_list_of_decisions_has_every_page_and_its_state():
+    pages = sorted(path.name for path in DECISIONS.glob("*.md") if path.name != "README.md")
+
+    assert pages == sorted(page for page, _ in _states())
+    for page, state in _states():
+        replaced = re.fullmatch(r"replaced by \[.*\]\(([\w-]+\.md)\)", state)
+        assert state == "in force" or (replaced and replaced[1] in pages and replaced[1] != page), f"{page}: {state}"
+
+
+def _unknown_names(page, sources):
+    """Return the names in the choice of a decision that the sources do not have."""
+    choice = _text(page).partition("## Rejected")[0]
+    names = [name for shown in re.findall(r"`([^`]+)`", choice) for name in re.findall(r"[A-Za-z_]\w{3,}", shown)]
+    return sorted({name for name in names if name not in sources})
+
+
+def test_names_in_a_decision_in_force_are_in_the_sources(places):
+    endings = (".rs", ".py", ".pyi", ".h", ".hpp", ".toml", ".nim")
+    known = NAMES_OF_OTHERS | set(re.findall(r"\w+", places))
+    for place in places.splitlines():
+        if place.endswith(endings):
+            known.update(re.findall(r"\w+", (ROOT / place[1:]).read_text(encoding="utf-8", errors="replace")))
+    unknown = {page: _unknown_names(DECISIONS / page, known) for page, state in _states() if state == "in force"}
+
+    assert {} == {page: names for page, names in unknown.items() if names}
+    assert ["_cache"] == _unknown_names(DECISIONS / "cheap-plans.md", known - {"_cache"})
+
+
+def _way(page):
+    """Return the rows of the way of a record: thread, file and how its function is called."""
+    section = page.partition("## From `log.info` to the write")[2].partition("\n## ")[0]
+    return re.findall(r"^\| (\w+) \| `([\w./-]+)` \| `([\w.:]+)` \|", section, flags=re.MULTILINE)
+
+
+def _broken_steps(way):
+    """Return the steps whose function is not in its file, or that no earlier file of the same thread calls."""
+    before = {}
+    for thread, name, called_as in way:
+        text = (ROOT / "crates" / name).read_text(encoding="utf-8")
+        function = re.split(r"[.:]+", called_as)[-1]
+        if not re.search(rf"\bfn {function}\b", text):
+            yield f"{name} has no function {function}"
+        if thread in before and not re.search(rf"\b{re.escape(called_as)}\(", before[thread]):
+            yield f"nothing before {name} calls {called_as}"
+        before[thread] = before.get(thread, "") + text
+
+
+def test_the_way_of_a_record_can_be_walked_in_twelve_files():
+    way = _way((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"))
+
+    assert ["caller", "collector", "writer"] == list(dict.fromkeys(thread for thread, _, _ in way))
+    assert 10 <= len(way) <= 12
+    assert [] == list(_broken_steps(way))
+
+
+def test_a_step_that_nothing_calls_and_a_function_that_is_gone_are_found():
+    first = ("caller", "logspool-python/src/calls/capture.rs", "capture")
+    file = "logspool/src/sinks/file.rs"
+
+    assert [f"nothing before {file} calls sink.write"] == list(_broken_steps([first, ("caller", file, "sink.write")]))
+    assert [f"{file} has no function shout"] == list(_broken_steps([("writer", file, "sink.shout")]))

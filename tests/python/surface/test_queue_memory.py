@@ -146,7 +146,7 @@ logging.shutdown()
 """
 
 
-def test_tables_that_grow_while_the_tmpfs_is_full_cost_no_record(run_program, tmp_path):
+def test_tables_that_grow_while_the_tmpfs_is_full_lose_no_record(run_program, tmp_path):
     with mounts.small(tmp_path / "shm", "1100k") as shm:
         outcome, folder = run_program(GROWS_WHILE_FULL, side="stock", LOGSPOOL_QUEUE_DIR=str(shm))
         lanes = int(outcome.expect_success().out)

@@ -43,7 +43,7 @@ log.info("after")
 """
 
 
-def test_what_is_no_exception_gets_out_where_a_call_asks_for_its_context(run_program):
+def test_an_interrupt_while_a_call_reads_its_context_leaves_the_call(run_program):
     (stock, stock_folder), (installed, folder) = (run_program(PATCHED, side=side) for side in programs.SIDES)
 
     assert installed.expect_success().out == stock.expect_success().out
@@ -72,7 +72,7 @@ def end(number, frame):
     raise SystemExit(7)
 
 def later():
-    # The call waits by then; where it does not, the signal comes too early to show anything.
+    # The call waits by then; if not, the signal comes too early to show anything.
     time.sleep(0.3)
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -88,7 +88,7 @@ except SystemExit as ended:
 """
 
 
-def test_a_signal_ends_a_call_that_waits_for_the_program_s_own_text_to_go_out(run_program):
+def test_a_signal_ends_a_call_that_waits_for_output_of_the_program(run_program):
     outcome, _ = run_program(FULL_PIPE)
 
     assert outcome.status == 7, outcome.err

@@ -79,7 +79,7 @@ log.info("style")
 )
 
 
-def test_another_formatter_is_described_alone(run_program):
+def test_a_changed_formatter_describes_only_itself_again(run_program):
     outcome, folder = run_program(_FORMATTER_CHANGES)
 
     assert outcome.expect_success().out.decode().split() == ["0", "20"]
@@ -178,7 +178,7 @@ changing.join()
 """
 
 
-def test_threads_that_log_beside_one_that_changes_everything_lose_and_misplace_nothing(run_program):
+def test_concurrent_changes_lose_and_misplace_no_record_of_logging_threads(run_program):
     outcome, folder = run_program(_MANY_THREADS)
 
     outcome.expect_success()

@@ -58,7 +58,7 @@ def test_install_delivers_for_the_files_of_its_handlers(killed, queue_dir):
     assert [] == queue_folder.left_in(queue_dir)
 
 
-def test_the_command_delivers_and_says_what(killed, queue_dir):
+def test_the_command_delivers_records_and_reports_them(killed, queue_dir):
     outcome = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
     again = _run(["-m", "logspool", "recover", str(queue_dir)], killed, queue_dir).expect_success()
 
@@ -68,7 +68,7 @@ def test_the_command_delivers_and_says_what(killed, queue_dir):
     assert b"nothing to deliver\n" == again.out
 
 
-def test_recover_returns_what_it_did(killed, queue_dir):
+def test_recover_returns_a_report(killed, queue_dir):
     text = "import logspool\nreport = logspool.recover()\nprint(len(report.removed), report.kept, report.discarded)\n"
     outcome = _run(["-c", text], killed, queue_dir).expect_success()
 
@@ -77,7 +77,7 @@ def test_recover_returns_what_it_did(killed, queue_dir):
     assert b"{} 0\n" == rest
 
 
-def test_doctor_lists_what_is_left_and_its_mend(killed, queue_dir):
+def test_doctor_lists_leftover_records_and_a_fix(killed, queue_dir):
     outcome = _run(["-m", "logspool", "doctor"], killed, queue_dir)
 
     assert 1 == outcome.status
@@ -85,7 +85,7 @@ def test_doctor_lists_what_is_left_and_its_mend(killed, queue_dir):
     assert b"\x1b" not in outcome.out
 
 
-def test_what_cannot_be_read_does_not_stop_the_install(run_program, queue_dir):
+def test_unreadable_leftovers_do_not_stop_the_install(run_program, queue_dir):
     os.chmod(queue_dir, 0o700)
     (queue_dir / "1-2-3-4.seg").write_bytes(b"nonsense" * 100)
     text = "import logging, logspool\nlogging.basicConfig(filename='app.log')\nlogspool.install()\n"
@@ -94,7 +94,7 @@ def test_what_cannot_be_read_does_not_stop_the_install(run_program, queue_dir):
     assert b"WARNING:root:on\n" in outcome.expect_success().out
 
 
-def test_a_folder_that_is_missing_is_an_error(tmp_path, queue_dir):
+def test_a_missing_folder_is_an_error(tmp_path, queue_dir):
     outcome = _run(["-m", "logspool", "recover", "/nowhere"], tmp_path, queue_dir)
 
     assert 1 == outcome.status

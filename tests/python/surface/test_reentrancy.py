@@ -37,7 +37,7 @@ log.info("after")
 """
 
 
-def test_a_value_may_drop_the_stream_that_it_is_logged_to(run_program):
+def test_a_value_can_drop_the_stream_that_it_is_logged_to(run_program):
     # Freed memory is overwritten, so code that still uses the stream fails.
     outcome, folder = run_program(_DROPS_THE_STREAM, PYTHONMALLOC="debug")
 
@@ -86,7 +86,7 @@ def elsewhere(act):
     thread.join()
 
 def exchange():
-    # From here on nothing but that cache holds the plan, and with it the list and the handler.
+    # From here on only that cache holds the plan, the list and the handler.
     first.handlers = []
     second.info("planned")
 
@@ -102,7 +102,7 @@ print(dropped.filters, first.handlers)
 """
 
 
-def test_the_last_reference_to_a_handler_may_go_while_a_plan_is_looked_up(run_program):
+def test_the_last_reference_to_a_handler_can_vanish_during_a_plan_lookup(run_program):
     outcome, _ = run_program(_LAST_PLACE_OF_A_PLAN)
 
     assert outcome.expect_success().out == b"[] []\n"

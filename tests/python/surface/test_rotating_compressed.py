@@ -112,7 +112,7 @@ for turn in range(20):
         log.info("parent %d end", number)
     number += 1
     assert logspool.flush(30)
-    # In the middle of a compression, mostly.
+    # Usually in the middle of a compression.
     child = os.fork()
     if not child:
         log.info("child%d 0 end", turn)
@@ -143,7 +143,7 @@ def test_forks_in_the_middle_of_a_compression_lose_nothing(tmp_path, queue_dir):
 
 @pytest.mark.parametrize("options", [{"compress": "xz"}, {"compress": True}, {"compress": "gzip", "errors": "replace"}])
 @pytest.mark.parametrize("name", ["RotatingFileHandler", "TimedRotatingFileHandler"])
-def test_what_cannot_be_done_is_refused(run_program, name, options):
+def test_unsupported_compression_options_are_refused(run_program, name, options):
     text = (
         "import logspool\n"
         f"try:\n    logspool.{name}('app.log', **{options!r})\n"

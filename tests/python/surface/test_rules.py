@@ -134,7 +134,7 @@ except ValueError:
     assert written[-1] == "ValueError: bad\\x07"
 
 
-def test_repetitions_are_counted_and_summed_up(lines):
+def test_repetitions_are_counted_and_summarised(lines):
     written, printed = lines("""
 begin(deduplicate=3600.0)
 for number in range(100):
@@ -154,7 +154,7 @@ print(stats.rules["repeated"], stats.levels["WARNING"].accepted)
 
 
 @pytest.mark.parametrize("kind", ["text", "own"])
-def test_a_rate_limit_counts_by_place(lines, kind):
+def test_a_rate_limit_counts_by_call_site(lines, kind):
     written, printed = lines(f"""
 begin({kind!r}, rate_limit=5)
 import time
@@ -179,7 +179,7 @@ print(logspool.stats().rules["over_rate"], seconds)
     assert sum(int(line.split("[")[1].split()[0]) for line in told) == left_out
 
 
-def test_sampling_keeps_failures_and_whole_requests(lines):
+def test_sampling_keeps_failures_and_all_records_of_a_sampled_request(lines):
     written, printed = lines("""
 begin("json", sample=["0.1 logger=access keep=status>=400", "0.5 logger=work by=request_id"])
 access, work = logging.getLogger("access.web"), logging.getLogger("work")
@@ -208,7 +208,7 @@ print(logspool.stats().rules["sampled"])
     assert len(rows) + int(printed) == 2000 * 4 + 2
 
 
-def test_a_fork_sums_up_its_own_records(lines):
+def test_a_forked_child_summarises_its_own_records(lines):
     written, _ = lines("""
 begin(deduplicate=3600.0)
 
@@ -261,14 +261,14 @@ print(entry.count(b"[REDACTED]"), b"hunter2" in entry, b"1234" in entry)
         ("deduplicate=-1.0", "deduplicate must be 0 to 3600 seconds"),
     ],
 )
-def test_wrong_rules_are_refused_with_the_mend(run_program, options, error):
+def test_invalid_rules_are_refused_with_a_fix(run_program, options, error):
     outcome, _ = run_program(HEAD + f"begin({options})")
 
     assert outcome.status == 1
     assert error in outcome.err.decode()
 
 
-def test_rules_come_from_the_environment(run):
+def test_rules_can_be_set_in_the_environment(run):
     printed, _ = run(
         'begin()\nlog.info("token=abc card 1234")\nlogspool.flush()\nprint(open("app.log").read())',
         LOGSPOOL_REDACT_KEYS="token;secret",
@@ -278,7 +278,7 @@ def test_rules_come_from_the_environment(run):
     assert printed.strip() == "INFO app token=[REDACTED] card [REDACTED]"
 
 
-def test_once_logs_once_at_its_own_place(lines):
+def test_once_logs_once_per_call_site(lines):
     written, printed = lines("""
 import threading
 FORMAT = "%(funcName)s %(levelname)s %(message)s"

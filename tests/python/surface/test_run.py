@@ -44,14 +44,14 @@ def _same(plain, below):
 
 
 @pytest.mark.parametrize("options", [(), ("-Wdefault", "-X", "dev", "-u"), ("-B",), ("-OO",)])
-def test_a_script_sees_what_it_sees_without(both, tmp_path, options):
+def test_a_script_sees_the_same_state_as_without_run(both, tmp_path, options):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "program.py").write_text(_FACTS)
 
     _same(*both("folder/program.py", "-x", "two words", options=options))
 
 
-def test_a_module_of_a_package_sees_what_it_sees_without(both, tmp_path):
+def test_a_module_of_a_package_sees_the_same_state_as_without_run(both, tmp_path):
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "__init__.py").write_text("print('package')\n")
     (tmp_path / "package" / "__main__.py").write_text("from . import part\n" + _FACTS)
@@ -79,17 +79,17 @@ def test_a_folder_with_a_main_file_runs(both, tmp_path):
         "def broken(:\n",
     ],
 )
-def test_the_end_is_that_of_the_program(both, tmp_path, text):
+def test_run_ends_with_the_exit_status_of_the_program(both, tmp_path, text):
     (tmp_path / "program.py").write_text(text)
 
     _same(*both("program.py"))
 
 
-def test_a_module_that_is_missing_is_told_by_the_interpreter(both):
+def test_a_missing_module_is_reported_by_the_interpreter(both):
     _same(*both("-m", "no_such_module"))
 
 
-def test_the_signal_that_ends_it_is_seen_by_its_parent(both, tmp_path):
+def test_the_parent_sees_the_signal_that_ended_the_program(both, tmp_path):
     (tmp_path / "program.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n")
     _, below = both("program.py")
 
@@ -103,13 +103,13 @@ def test_logspool_is_installed_before_the_first_line(both, tmp_path):
     assert (b"not installed\n", b"installed\n") == (plain.out, below.out)
 
 
-def test_switched_off_it_is_the_program_as_it_is(both, tmp_path):
+def test_the_program_runs_unchanged_when_logspool_is_off(both, tmp_path):
     (tmp_path / "program.py").write_text(_FACTS + "print(sorted(os.environ.items()), sorted(sys.modules))\n")
 
     _same(*both("program.py", LOGSPOOL="off"))
 
 
-def test_subprocesses_get_it_too(both, tmp_path):
+def test_logspool_is_installed_in_subprocesses_too(both, tmp_path):
     (tmp_path / "child.py").write_text(_WHETHER)
     (tmp_path / "program.py").write_text(
         "import subprocess, sys\nsubprocess.run([sys.executable, 'child.py'], check=True)\n"
@@ -119,7 +119,7 @@ def test_subprocesses_get_it_too(both, tmp_path):
     assert (b"not installed\n", b"installed\n") == (plain.out, below.out)
 
 
-def test_children_in_another_environment_get_it_too(both, tmp_path):
+def test_logspool_is_installed_in_children_with_another_environment_too(both, tmp_path):
     venv.create(tmp_path / "environment", symlinks=True)
     (tmp_path / "child.py").write_text(_WHETHER)
     (tmp_path / "program.py").write_text(
@@ -131,7 +131,7 @@ def test_children_in_another_environment_get_it_too(both, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_children_of_multiprocessing_get_it_too(both, tmp_path, method):
+def test_logspool_is_installed_in_multiprocessing_children_too(both, tmp_path, method):
     indented = "".join(f"    {line}\n" for line in _WHETHER.splitlines())
     (tmp_path / "program.py").write_text(
         f"import multiprocessing\ndef child():\n{indented}"
@@ -156,7 +156,7 @@ def test_a_sitecustomize_of_the_user_runs_too(both, tmp_path):
     _same(*both("program.py", PYTHONPATH=f"{tmp_path / 'site'}:{kept}"))
 
 
-def test_options_of_the_program_win(both, tmp_path):
+def test_options_of_the_program_override_those_of_run(both, tmp_path):
     (tmp_path / "program.py").write_text(
         "import logging, logspool\n"
         "logging.basicConfig(filename='app.log')\n"
@@ -172,7 +172,7 @@ def test_options_of_the_program_win(both, tmp_path):
     assert b"logspool is installed with other options: queue_bytes=65536 (now 262144)" in below.out
 
 
-def test_a_queue_folder_that_cannot_be_is_told_before_the_program_starts(both, tmp_path):
+def test_an_unusable_queue_folder_is_reported_before_the_program_starts(both, tmp_path):
     (tmp_path / "program.py").write_text("print('ran')\n")
     _, below = both("program.py", LOGSPOOL_QUEUE_DIR="/nowhere/at/all")
 
@@ -180,7 +180,7 @@ def test_a_queue_folder_that_cannot_be_is_told_before_the_program_starts(both, t
     assert b"LOGSPOOL_QUEUE_DIR='/nowhere/at/all'" in below.err
 
 
-def test_options_of_the_interpreter_are_found_behind_each_spelling():
+def test_options_of_the_interpreter_are_found_in_every_spelling():
     from logspool.commands._run import interpreter_options
 
     run = ["run", "x.py", "-m"]
@@ -230,7 +230,7 @@ for name, made in {
         ("coded", "FileHandler: its stream encodes to utf-16, not UTF-8", "encoding='utf-8'"),
     ],
 )
-def test_a_report_says_what_ran_in_the_caller_and_what_to_do(both, tmp_path, name, reason, advice):
+def test_a_report_lists_calls_that_ran_in_the_caller_and_their_fixes(both, tmp_path, name, reason, advice):
     (tmp_path / "program.py").write_text(_CUSTOMISED)
     _, below = both("--report", "program.py", name)
     place, found, fix = below.err.decode().splitlines()
@@ -249,7 +249,7 @@ def test_a_report_without_findings_counts_the_calls(both, tmp_path):
     assert b"logspool: 2 calls, no Python code of filters, formatters or handlers in the caller\n" == below.err
 
 
-def test_children_report_nothing(both, tmp_path):
+def test_children_print_no_report(both, tmp_path):
     (tmp_path / "program.py").write_text("import subprocess, sys\nsubprocess.run([sys.executable, '-c', '0'])\n")
     _, below = both("--report", "program.py")
 
@@ -261,7 +261,7 @@ def _script(path, text):
     path.chmod(0o755)
 
 
-def test_a_command_gets_it_before_its_first_line(both, tmp_path):
+def test_logspool_is_installed_before_the_first_line_of_a_command(both, tmp_path):
     _script(tmp_path / "serve", _WHETHER + "import sys\nprint(sys.argv)\n")
     _, below = both("--", "./serve", "--port", "80")
 
@@ -276,7 +276,7 @@ def test_a_command_is_found_on_the_path_and_keeps_its_exit_status(both, tmp_path
 
 
 @pytest.mark.parametrize("method", ["spawn", "forkserver", "fork"])
-def test_workers_of_a_command_get_it_too(both, tmp_path, method):
+def test_logspool_is_installed_in_workers_of_a_command_too(both, tmp_path, method):
     (tmp_path / "worker.py").write_text(f"def child():\n{''.join(f'    {line}' for line in _WHETHER.splitlines(True))}")
     _script(
         tmp_path / "serve",
@@ -289,7 +289,7 @@ def test_workers_of_a_command_get_it_too(both, tmp_path, method):
     assert (0, b"installed\n") == (below.status, below.out), below.err
 
 
-def test_a_shell_script_passes_it_on(both, tmp_path):
+def test_logspool_is_installed_in_programs_started_by_a_shell_script(both, tmp_path):
     (tmp_path / "child.py").write_text(_WHETHER)
     (tmp_path / "start.sh").write_text(f"#!/bin/sh\nexec {sys.executable} child.py\n")
     (tmp_path / "start.sh").chmod(0o755)
@@ -305,7 +305,7 @@ def test_a_shell_script_passes_it_on(both, tmp_path):
         (0o755, "no script\n", b"cannot run './serve': Exec format error (fix: begin it with a line such as #!"),
     ],
 )
-def test_a_command_that_cannot_be_run_is_an_error_with_its_repair(both, tmp_path, mode, text, expected):
+def test_a_command_that_cannot_be_run_is_an_error_with_a_fix(both, tmp_path, mode, text, expected):
     (tmp_path / "serve").write_text(text)
     (tmp_path / "serve").chmod(mode)
     _, below = both("--", "./serve")

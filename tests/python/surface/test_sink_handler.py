@@ -40,7 +40,7 @@ handler.close()
 
 @pytest.mark.parametrize("installed", ["installed", "alone"])
 @pytest.mark.parametrize("kind", FILES)
-def test_lines_reach_a_file_by_any_sink_with_a_path(run_program, kind, installed):
+def test_lines_reach_a_file_through_any_sink_with_a_path(run_program, kind, installed):
     outcome, folder = run_program(TO_FILE, kind, installed)
 
     name = folder / "app.log"
@@ -70,7 +70,7 @@ assert sum(written.values()) >= 2 and written["null"] == 1, written
 """
 
 
-def test_descriptors_and_null_work_from_dict_config(run_program):
+def test_dict_config_accepts_descriptor_and_null_sinks(run_program):
     outcome, _ = run_program(OTHERS)
 
     assert outcome.expect_success().out.decode() == "seen\nseen\n"
@@ -99,7 +99,7 @@ for make in (
 """
 
 
-def test_what_does_not_fit_is_refused_with_the_nearest_name(run_program):
+def test_an_unknown_name_is_refused_with_the_nearest_name(run_program):
     told = run_program(WRONG)[0].expect_success().out.decode().splitlines()
 
     assert told == [
@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_refused_with_the_nearest_name(run_program):
     ], told
 
 
-def test_no_option_of_a_sink_has_the_name_of_one_of_install():
+def test_sinks_and_install_share_no_option_name():
     from logspool.process import _install_options
 
     taken = {"sink", "level", "filters", "formatter", "class", *_install_options.shapes()}

@@ -17,6 +17,9 @@ FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 LATER_THAN_3_13 = sys.version_info >= (3, 14)
 SLOW_HERE = (["dicts"] if FREE_THREADED and LATER_THAN_3_13 else []) + (["locks"] if FREE_THREADED else [])
 
+#: A program that runs a debug build of the same version, where one is installed.
+DEBUG_BUILD = shutil.which("python{}.{}-dbg".format(*sys.version_info[:2]))
+
 LOGGING = """\
 import json, logging, logging.handlers, sys
 from suite import side
@@ -56,7 +59,7 @@ if side.INSTALLED:
 
 
 def _both_sides(run_program, before=""):
-    """Return what the installed side told and printed; the files of both sides are the same."""
+    """Return the reports and the output of the installed side; the files of both sides are the same."""
     lines = []
     for side in programs.SIDES:
         outcome, folder = run_program(before + LOGGING + TELL, side=side)
@@ -132,7 +135,7 @@ except RuntimeError:
     assert 0 == paths["stock"]
 
 
-def test_a_lock_with_other_words_is_not_used(run_program):
+def test_a_lock_with_another_memory_layout_is_not_used(run_program):
     program = """\
 from logspool import _native
 class Other:
@@ -148,7 +151,7 @@ print(_native.lock_self_check(object()))
     assert 2 == len(outcome.out.splitlines())
 
 
-def test_a_build_without_its_native_module_is_told_how_to_get_it(run_program, tmp_path):
+def test_a_build_without_its_native_module_says_how_to_get_it(run_program, tmp_path):
     import logspool
 
     package = tmp_path / "elsewhere" / "logspool"
@@ -160,3 +163,40 @@ def test_a_build_without_its_native_module_is_told_how_to_get_it(run_program, tm
     assert last.startswith("ImportError: logspool._native was not built for this Python (")
     assert str(sysconfig.get_config_var("SOABI")) in last
     assert "pip install --no-binary logspool logspool" in last
+
+
+def test_a_build_with_trace_refs_is_refused_where_its_objects_differ(run_program):
+    program = """\
+import sys
+sys.getobjects = lambda limit: []
+import logging, logspool
+try:
+    logspool.install()
+except ImportError as error:
+    print(error)
+logging.warning("%d still written", 1)
+"""
+    outcome, _ = run_program(program)
+    outcome.expect_success()
+
+    assert ("built with --with-trace-refs" in outcome.out.decode()) == (sys.version_info < (3, 13))
+    assert "WARNING:root:1 still written\n" == outcome.err.decode()
+
+
+@pytest.mark.skipif(DEBUG_BUILD is None, reason="no debug build of this version is at hand, as python3.11-dbg")
+def test_a_debug_build_has_its_lines(run_program):
+    """A debug build loads the native module of the release build, and CPython checks itself while it runs."""
+    import logspool
+
+    package = str(Path(logspool.__file__).parent.parent)
+    program = f"""\
+import os, sys
+if not hasattr(sys, "gettotalrefcount"):
+    os.environ["PYTHONPATH"] += os.pathsep + {package!r}
+    os.execv({DEBUG_BUILD!r}, [{DEBUG_BUILD!r}, *sys.argv])
+"""
+    (slow, _, exceptions, paths), err = _both_sides(run_program, program)
+
+    assert "" == err
+    assert {} == slow
+    assert 0 == exceptions["python"] == paths["stock"]

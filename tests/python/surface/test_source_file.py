@@ -35,7 +35,7 @@ caller()
 
 
 @pytest.mark.parametrize("which", ["stock", "installed"])
-def test_the_frames_of_all_equal_files_are_skipped(run_program, which):
+def test_frames_of_all_copies_of_the_logging_module_are_skipped(run_program, which):
     outcome, folder = run_program(PROGRAM, side=which, deadline_seconds=60)
 
     outcome.expect_success()

@@ -21,7 +21,7 @@ def _told(run_program, body, **variables):
     return json.loads(outcome.out.splitlines()[-1]), folder
 
 
-def test_before_the_first_record_all_counters_are_there_and_zero(run_program):
+def test_all_counters_exist_and_are_zero_before_the_first_record(run_program):
     body = """
 stats = logspool.stats()
 tell(installed=stats.installed, levels=list(stats.levels), sinks=len(stats.sinks), health=logspool.health().status,
@@ -33,7 +33,7 @@ tell(installed=stats.installed, levels=list(stats.levels), sinks=len(stats.sinks
     assert {"installed": False, "levels": levels, "sinks": 0, "health": "ok", "offered": 0} == told
 
 
-def test_both_accounting_lines_hold_while_records_travel(run_program):
+def test_both_accounting_equations_hold_while_records_are_in_flight(run_program):
     body = """
 logspool.install()
 broken = []
@@ -83,7 +83,7 @@ tell(text=str(logspool.stats()))
     assert f"sink {folder / 'app.log'}: 1 written of 1, 0 queued, 5 bytes" in told["text"]
 
 
-def test_the_reason_for_a_record_is_told(run_program):
+def test_stats_show_the_reason_for_the_by_record_path(run_program):
     body = """
 logspool.install()
 logging.setLogRecordFactory(lambda *args, **kwargs: logging.LogRecord(*args, **kwargs))
@@ -96,7 +96,7 @@ tell(by_record=path.by_record, stock=path.stock, reason=path.reason)
     assert {"by_record": 1, "stock": 0, "reason": "logging.setLogRecordFactory was called"} == told
 
 
-def test_health_fails_while_a_file_takes_nothing(run_program):
+def test_health_fails_while_a_file_accepts_nothing(run_program):
     body = """
 handler = logging.FileHandler("/dev/full")
 logging.root.addHandler(handler)
@@ -137,7 +137,7 @@ tell(before=before, after=logspool.metrics_text())
     assert {str(folder / "app.log"): 2.0} == written
 
 
-def test_install_names_the_nearest_option(run_program):
+def test_install_suggests_the_nearest_option(run_program):
     body = """
 try:
     logspool.install(que_bytes=1)

@@ -50,7 +50,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("kind", ["appended", "read and written", "unbuffered"])
 @pytest.mark.parametrize("change", list(CHANGES))
-def test_a_change_of_a_stream_moves_a_watched_word(tmp_path, kind, change):
+def test_a_change_of_a_stream_changes_a_watched_word(tmp_path, kind, change):
     stream = _opened(kind, tmp_path / "file")
     watched = _streams.watched(stream)
     for _ in range(2):

@@ -27,7 +27,7 @@ for seconds in (-1, float("-inf"), float("nan"), "1", True):
 """
 
 
-def test_a_flush_without_time_returns_at_once(run_program, tmp_path):
+def test_a_flush_with_timeout_zero_returns_at_once(run_program, tmp_path):
     folder = tmp_path / "installed"
     folder.mkdir()
     os.mkfifo(folder / "fifo")
@@ -60,7 +60,7 @@ print([logspool.flush(seconds, level) for seconds in (float("inf"), 1e300) for l
 """
 
 
-def test_a_flush_without_end_returns_when_it_is_done(run_program):
+def test_a_flush_without_timeout_returns_when_it_is_done(run_program):
     outcome, _ = run_program(ENDLESS)
 
     assert outcome.expect_success().out == b"[True, True, True, True]\n"

@@ -80,7 +80,7 @@ def test_an_exception_that_python_ignores_is_logged_as_an_error(run_program):
 
 
 @pytest.mark.parametrize("error", ["KeyboardInterrupt()", "SystemExit(3)"])
-def test_a_requested_end_is_not_logged(run_program, error):
+def test_a_requested_exit_is_not_logged(run_program, error):
     _, log = _run(
         run_program,
         f"thread = threading.Thread(target=fail, args=({error},))\nthread.start()\nthread.join()\nfail({error})",
@@ -89,7 +89,7 @@ def test_a_requested_end_is_not_logged(run_program, error):
     assert log == ""
 
 
-def test_a_hook_for_threads_that_calls_the_one_of_the_program_logs_once(run_program):
+def test_a_thread_hook_that_calls_the_hook_of_the_program_logs_once(run_program):
     hooked = CONFIGURED.replace(
         "logspool.install", "threading.excepthook = lambda args: sys.excepthook(*args[:3])\nlogspool.install"
     )
@@ -124,7 +124,7 @@ def test_a_filter_that_raises_does_not_stop_the_hook_that_was_set_earlier(run_pr
     assert b"KeyError: 'of the filter'" in outcome.err
 
 
-def test_the_exception_of_a_pools_job_is_logged(run_program):
+def test_an_exception_of_a_pool_job_is_logged(run_program):
     outcome, log = _run(
         run_program,
         "from logspool.pool import Pool\nwith Pool(1) as pool:\n    pool.push(fail, ValueError('on purpose'))\n",
@@ -150,7 +150,7 @@ def test_uninstall_restores_the_hooks_that_are_still_ours():
         sys.excepthook = before[0]
 
 
-def test_by_default_the_interpreter_alone_reports(run_program):
+def test_by_default_only_the_interpreter_reports(run_program):
     outcome, folder = run_program(
         CONFIGURED.replace("uncaught=True", "") + "fail(ValueError('on purpose'))", side="installed"
     )

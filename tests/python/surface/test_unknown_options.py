@@ -31,7 +31,7 @@ print(os.listdir())
 """
 
 
-def test_an_unknown_option_is_an_error_that_names_the_nearest_and_makes_nothing(run_program):
+def test_an_unknown_option_is_an_error_that_names_the_nearest_and_has_no_effect(run_program):
     told = run_program(PROGRAM)[0].expect_success().out.decode().splitlines()
 
     assert told == [

@@ -71,7 +71,7 @@ def test_a_program_without_proc_logs_and_leaves_nothing(tmp_path, queue_dir, wit
     assert list(queue_dir.glob("*.seg")) == []
 
 
-def test_a_start_without_proc_delivers_what_a_killed_program_left(tmp_path, queue_dir, without_proc):
+def test_a_start_without_proc_delivers_the_records_of_a_killed_program(tmp_path, queue_dir, without_proc):
     killed = "import signal; os.kill(os.getpid(), signal.SIGKILL)"
     (tmp_path / "killed.py").write_text(PROGRAM.format(change=f"logging.info('second'); {killed}"))
     environment = programs.environment(programs.STOCK, queue_dir)

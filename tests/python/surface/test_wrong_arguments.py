@@ -43,7 +43,7 @@ print(pool.stats().submitted, pool.submit(int).result(60))
 """
 
 
-def test_a_wrong_argument_is_an_error_that_names_it_and_its_mend(run_program):
+def test_an_invalid_argument_is_an_error_that_names_it_and_a_fix(run_program):
     told = run_program(PROGRAM)[0].expect_success().out.decode().splitlines()
 
     assert told == [
@@ -91,7 +91,7 @@ Pool(1).shutdown(cancel_futures="")
 """
 
 
-def test_names_like_those_of_attributes_and_any_truth_value_are_taken(run_program):
+def test_names_of_attributes_and_any_truth_value_are_accepted(run_program):
     run_program(TAKEN)[0].expect_success()
 
 

@@ -42,7 +42,7 @@ def told(run_program):
     return run
 
 
-def test_lines_on_a_pipe_may_come_after_what_was_printed_later(run_program):
+def test_lines_on_a_pipe_can_arrive_after_later_prints(run_program):
     body = """
 configure(stream=sys.stdout)
 for number in range(200):
@@ -64,7 +64,7 @@ for number in range(200):
     assert sorted(in_order) == sorted(seen["installed", "at once"])
 
 
-def test_a_handler_that_prints_keeps_its_place_among_the_lines(run_program):
+def test_the_output_of_a_printing_handler_stays_in_order_with_the_lines(run_program):
     body = """
 class Printer(logging.Handler):
     def emit(self, record):
@@ -81,7 +81,7 @@ for number in range(200):
     assert lines == [f"{word} {number}" for number in range(200) for word in ("logged", "printed")]
 
 
-def test_what_was_printed_before_stays_before(run_program):
+def test_earlier_prints_stay_before_later_lines(run_program):
     body = """
 configure(stream=sys.stdout)
 for number in range(200):
@@ -107,7 +107,7 @@ tell(missing=missing)
 """
 
 
-def test_a_file_read_right_after_the_call_may_lack_the_line(told, run_program):
+def test_a_file_read_right_after_the_call_can_lack_the_line(told, run_program):
     outcome, _ = run_program(_PRELUDE + _READ_AT_ONCE, "flush")
 
     assert {"missing": 0} == told(_READ_AT_ONCE, "stock")
@@ -130,7 +130,7 @@ tell(missing=missing)
 """
 
 
-def test_a_flush_of_the_stream_in_place_of_the_handlers_does_not_wait(told):
+def test_a_flush_of_the_stream_instead_of_the_handler_does_not_wait(told):
     assert {"missing": 0} == told(_OWN_FLUSH, "stock")
     assert 0 < told(_OWN_FLUSH, "installed")["missing"]
 
@@ -190,7 +190,7 @@ tell(lines=open("app.log").read().split())
     assert {"lines": ["first", "second"]} == told(body, "installed")
 
 
-def test_a_change_of_a_formatters_list_in_place_is_not_seen(told):
+def test_an_in_place_change_of_a_list_of_a_formatter_is_not_seen(told):
     pytest.importorskip("pythonjsonlogger")
     body = """
 configure()
@@ -210,7 +210,7 @@ tell(shown=[len(json.loads(line)) for line in open("app.log")])
     assert {"shown": [1, 1, 2]} == told(body, "installed")
 
 
-def test_errors_of_a_file_stand_in_stats_and_not_on_stderr(run_program):
+def test_errors_of_a_file_are_in_stats_and_not_on_stderr(run_program):
     body = """
 configure(filename="/dev/full")
 log.info("no room")
@@ -329,7 +329,7 @@ tell(python=threading.active_count(), logspool=any(name.startswith("logspool") f
     assert {"python": 1, "logspool": True} == told(body, "installed")
 
 
-def test_the_end_takes_the_locks_of_handlers(told):
+def test_the_exit_takes_the_locks_of_handlers(told):
     body = """
 class Finalized:
     def __del__(self):
@@ -381,7 +381,7 @@ os.waitpid(child, 0)
         assert [f"{who} {number}" for number in range(1000)] == [line for line in lines if line.startswith(who)]
 
 
-def test_sigterm_writes_what_is_queued_before_it_ends_the_process(run_program):
+def test_sigterm_writes_queued_records_before_it_ends_the_process(run_program):
     body = """
 import signal
 configure()
@@ -405,7 +405,7 @@ time.sleep(30)
     assert caught["stock"]["python"] == caught["installed"]["python"]
 
 
-def test_a_crash_writes_what_is_queued_before_it_goes_on(run_program):
+def test_a_crash_writes_queued_records_before_it_continues(run_program):
     body = """
 import faulthandler, signal
 faulthandler.disable()
@@ -450,7 +450,7 @@ def _leave_something(run_program, queue_dir, **variables):
     return until(kill, 60, "a killed program left records")
 
 
-def test_what_a_killed_program_leaves_stays_in_shared_memory_until_the_next_start(run_program, queue_dir):
+def test_records_of_a_killed_program_stay_in_shared_memory_until_the_next_start(run_program, queue_dir):
     _leave_something(run_program, queue_dir)
     run_program(_PRELUDE + "configure()\n")[0].expect_success()
 
@@ -482,7 +482,7 @@ logging.shutdown()
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="many modules of the library cannot be loaded in them")
 @pytest.mark.parametrize("side", programs.SIDES)
-def test_a_sub_interpreter_logs_without_the_queue(run_program, side):
+def test_a_subinterpreter_logs_without_the_queue(run_program, side):
     body = f"""
 try:
     import _interpreters as interpreters

@@ -109,7 +109,7 @@ def test_fields_of_extra_arrive():
     assert wrapped.records[0].request == 17
 
 
-def test_no_argument_lives_on_after_its_record_was_handled():
+def test_no_argument_stays_alive_after_its_record_was_handled():
     class Forgetful(logging.Handler):
         def emit(self, record):
             pass

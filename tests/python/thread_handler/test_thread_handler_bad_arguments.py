@@ -12,7 +12,7 @@ class Unprintable:
     __repr__ = __str__
 
 
-def test_an_argument_without_text_is_reported_as_stock_does_and_counted(capsys):
+def test_an_argument_whose_str_fails_is_reported_as_by_stock_logging_and_counted(capsys):
     wrapped = ListHandler()
     handler = ThreadHandler(wrapped)
     new_logger("bad", handler).info("value %s", Unprintable())
@@ -22,14 +22,14 @@ def test_an_argument_without_text_is_reported_as_stock_does_and_counted(capsys):
     assert "--- Logging error ---" in error
     assert "ZeroDivisionError: no text" in error
     assert "Call stack:" in error
-    assert "test_an_argument_without_text_is_reported_as_stock_does_and_counted" in error
+    assert "test_an_argument_whose_str_fails_is_reported_as_by_stock_logging_and_counted" in error
     assert stats.refused == {"bad_arguments": {logging.INFO: 1}}
     assert_balanced(stats)
     handler.close()
     assert wrapped.records == []
 
 
-def test_it_is_the_wrapped_handler_that_is_asked_to_report():
+def test_the_wrapped_handler_reports_formatting_errors():
     reported = []
 
     class Handler(ListHandler):

@@ -70,7 +70,7 @@ class Permitted(ListHandler):
         super().emit(record)
 
 
-def test_a_waiting_record_gets_the_free_place_before_a_later_one_that_does_not_wait():
+def test_a_waiting_record_gets_a_free_slot_before_a_later_one_that_does_not_wait():
     wrapped = Permitted()
     handler = ThreadHandler(wrapped, queue_size=2)
     logger = new_logger("block", handler)
@@ -90,7 +90,7 @@ def test_a_waiting_record_gets_the_free_place_before_a_later_one_that_does_not_w
     assert handler.stats().refused == {"queue_full": {logging.INFO: 1}}
 
 
-def test_a_blocking_record_gets_the_first_free_place_of_a_slow_handler():
+def test_a_blocking_record_gets_the_first_free_slot_of_a_slow_handler():
     wrapped = Permitted()
     handler = ThreadHandler(wrapped, queue_size=100)
     logger = new_logger("block", handler)
@@ -108,7 +108,7 @@ def test_a_blocking_record_gets_the_first_free_place_of_a_slow_handler():
     handler.close()
 
 
-def test_blocking_levels_are_numbers_or_names():
+def test_blocking_levels_can_be_numbers_or_names():
     handler = ThreadHandler(ListHandler(), blocking_levels=["INFO", logging.DEBUG, 35])
 
     assert handler._blocking_levels == {logging.INFO, logging.DEBUG, 35}

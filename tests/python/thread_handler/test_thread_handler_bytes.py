@@ -24,7 +24,7 @@ def test_long_records_are_refused_when_the_byte_bound_is_reached():
     handler.close()
 
 
-def test_text_of_message_exception_and_stack_count():
+def test_the_text_of_message_exception_and_stack_counts_as_bytes():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped, exc_info="text")
     logger = new_logger("bytes", handler)

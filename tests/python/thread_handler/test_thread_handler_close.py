@@ -53,7 +53,7 @@ def test_a_record_after_close_is_handled_in_the_caller(tmp_path):
     handler.wrapped_handler.close()
 
 
-def test_close_gives_up_at_the_deadline_with_one_line_on_stderr(capsys):
+def test_close_stops_at_the_deadline_with_one_line_on_stderr(capsys):
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped, shutdown_timeout=0.05)
     logger = new_logger("close", handler)

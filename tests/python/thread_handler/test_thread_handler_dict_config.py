@@ -50,7 +50,7 @@ def test_dict_config_wraps_a_handler_by_name_or_reference(wrapped_handler, name,
 
 
 @pytest.mark.parametrize("wrapped_handler", ["file", "cfg://handlers.file"])
-def test_a_handler_that_dict_config_builds_later_is_refused_with_the_way_out(wrapped_handler, tmp_path):
+def test_a_handler_that_dict_config_builds_later_is_refused_with_a_fix(wrapped_handler, tmp_path):
     with pytest.raises(ValueError) as caught:
         logging.config.dictConfig(config(tmp_path, wrapped_handler, "a_queued"))
 
@@ -69,7 +69,7 @@ def test_dict_config_builds_a_handler_described_inside(tmp_path):
     assert (tmp_path / "in").read_text() == "ERROR x\n"
 
 
-def test_a_wrong_name_is_reported_with_the_nearest():
+def test_an_unknown_name_is_reported_with_the_nearest():
     # A logger uses the handler; otherwise a garbage collection could free it.
     handlers = {"file": {"class": "logging.NullHandler"}}
     logging.config.dictConfig({"version": 1, "handlers": handlers, "loggers": {"configured": {"handlers": ["file"]}}})
@@ -92,7 +92,7 @@ def test_a_second_dict_config_drains_the_first(tmp_path):
     assert (other / "out").read_text() == "INFO second\n"
 
 
-def test_a_formatter_given_to_the_thread_handler_is_that_of_the_wrapped_one(tmp_path):
+def test_a_formatter_set_on_the_thread_handler_is_set_on_the_wrapped_handler(tmp_path):
     settings = config(tmp_path, "file", formatter="short")
     del settings["handlers"]["file"]["formatter"]
     logging.config.dictConfig(settings)

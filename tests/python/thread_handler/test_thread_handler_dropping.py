@@ -41,7 +41,7 @@ def test_a_dropped_record_does_not_raise_or_wait():
     handler.close()
 
 
-def test_a_full_queue_whose_thread_has_died_gets_another_one():
+def test_a_full_queue_whose_thread_has_died_gets_a_new_thread():
     wrapped = ListHandler()
     handler = ThreadHandler(wrapped, queue_size=2)
     logger = new_logger("dead", handler)

@@ -32,7 +32,7 @@ def test_keep_hands_the_exception_itself_to_the_wrapped_handler():
     assert wrapped.records[0].exc_info[2].tb_frame.f_code.co_name == "log_exception"
 
 
-def test_keep_lets_go_of_the_exception_once_it_is_handled():
+def test_keep_releases_the_exception_once_it_is_handled():
     class Forgetful(logging.Handler):
         def emit(self, record):
             pass
@@ -46,7 +46,7 @@ def test_keep_lets_go_of_the_exception_once_it_is_handled():
     handler.close()
 
 
-def test_text_formats_in_the_caller_and_lets_go_of_the_exception():
+def test_text_formats_in_the_caller_and_releases_the_exception():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped, exc_info="text")
     logger = new_logger("exc", handler)
@@ -90,7 +90,7 @@ def test_text_does_not_change_the_record_that_other_handlers_see():
 
 
 @pytest.mark.parametrize("mode", ["keep", "text"])
-def test_the_text_in_the_file_is_that_of_stock_logging(mode, tmp_path):
+def test_the_text_in_the_file_equals_that_of_stock_logging(mode, tmp_path):
     stock = logging.FileHandler(tmp_path / "stock")
     handler = ThreadHandler(logging.FileHandler(tmp_path / "thread"), exc_info=mode)
     logger = new_logger("exc", handler)

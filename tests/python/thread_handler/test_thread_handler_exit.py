@@ -18,7 +18,7 @@ if ending == "slow":
             super().emit(record)
             threading.Event().wait(0.002)
     wrapped = Slow(path)
-# The default gives up after seconds, and on a busy machine each pause of the slow handler takes ten times as long.
+# The default timeout is a few seconds, and on a busy machine each pause of the slow handler takes ten times as long.
 handler = ThreadHandler(wrapped, blocking_levels={"INFO"}, shutdown_timeout=60)
 log = logging.getLogger("exit")
 log.setLevel(logging.INFO)
@@ -41,7 +41,7 @@ def lines(path):
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_queue_is_drained_at_every_normal_ending(ending, tmp_path):
+def test_the_queue_is_drained_at_every_normal_exit(ending, tmp_path):
     path = tmp_path / "out"
     done = run_python(PROGRAM + ENDINGS[ending], path, ending, check=False)
 
@@ -104,7 +104,7 @@ last = Last()
     assert lines(path)[300:302] == ["registered last", "registered before logging"]
 
 
-def test_a_handler_made_and_used_while_the_interpreter_ends_works(tmp_path):
+def test_a_handler_created_during_interpreter_exit_works(tmp_path):
     path = tmp_path / "out"
     source = """
 import atexit, logging, sys
@@ -120,7 +120,7 @@ atexit.register(late)
     assert lines(path) == ["made at the end"]
 
 
-def test_the_first_record_may_come_after_the_main_thread_has_ended(tmp_path):
+def test_the_first_record_can_arrive_after_the_main_thread_has_ended(tmp_path):
     path = tmp_path / "out"
     source = """
 import logging, sys, threading
@@ -142,7 +142,7 @@ threading.Thread(target=outlive).start()
 # thread at the end of the interpreter. The end then waits for the lock: with only a stock FileHandler, this program
 # hangs at its end in 3.13.15t, in five of 150 runs.
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="CPython 3.13t hangs by itself")
-def test_daemon_threads_that_log_all_the_time_do_not_keep_the_process(tmp_path):
+def test_daemon_threads_that_log_all_the_time_do_not_delay_the_exit(tmp_path):
     path = tmp_path / "out"
     source = (
         PROGRAM
@@ -160,7 +160,7 @@ for _ in range(2):
     assert "Fatal" not in done.stderr
 
 
-def test_a_handler_that_hangs_keeps_the_process_for_shutdown_timeout_only(tmp_path):
+def test_a_hanging_handler_delays_the_exit_only_for_shutdown_timeout(tmp_path):
     source = """
 import logging, threading, time
 from logspool.thread._handler import ThreadHandler

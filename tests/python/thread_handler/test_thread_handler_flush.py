@@ -25,7 +25,7 @@ def test_flush_waits_until_everything_accepted_before_is_handled_and_flushes_the
     handler.close()
 
 
-def test_flush_gives_up_after_its_timeout():
+def test_flush_returns_after_its_timeout():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped)
     hold(new_logger("flush", handler), wrapped)

@@ -68,7 +68,7 @@ def test_forks_with_busy_threads_neither_lose_nor_repeat_nor_hang(kind, tmp_path
         assert numbers == sorted(numbers)
 
 
-def test_the_child_does_not_write_what_the_parent_had_queued():
+def test_the_child_does_not_write_queued_records_of_its_parent():
     source = """
 import logging, os, sys, threading
 from logspool.thread._handler import ThreadHandler
@@ -155,7 +155,7 @@ generation(0)
     assert sorted(path.read_text().splitlines()) == [f"depth {depth}" for depth in range(5)]
 
 
-def test_a_program_whose_queues_are_empty_forks_without_other_threads():
+def test_a_program_with_empty_queues_forks_without_other_threads():
     source = """
 import logging, os, threading, warnings
 from logspool.thread._handler import ThreadHandler

@@ -12,7 +12,7 @@ from logspool.thread._queue import RecordQueue
 pytestmark = pytest.mark.every_interpreter
 
 
-def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread():
+def test_an_unreferenced_thread_handler_drains_its_queue_and_ends_its_thread():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped)
     logger = new_logger("garbage", handler)
@@ -30,7 +30,7 @@ def test_a_thread_handler_that_nobody_holds_drains_its_queue_and_ends_its_thread
     assert wrapped.closed == 0
 
 
-def test_a_thread_handler_that_was_never_used_leaves_nothing_behind():
+def test_an_unused_thread_handler_leaves_no_thread_and_no_objects():
     handler = ThreadHandler(ListHandler())
     writer = handler._writer
     del handler
@@ -39,7 +39,7 @@ def test_a_thread_handler_that_was_never_used_leaves_nothing_behind():
     assert writer not in _hooks.writers
 
 
-def test_a_closed_handler_leaves_nothing_behind():
+def test_a_closed_handler_leaves_no_thread_and_no_objects():
     handler = ThreadHandler(ListHandler())
     new_logger("garbage", handler).info("x")
     handler.close()

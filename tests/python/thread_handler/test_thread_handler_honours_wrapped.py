@@ -20,7 +20,7 @@ def test_the_level_of_the_wrapped_handler_is_honoured():
     assert handler.stats().written == 2
 
 
-def test_the_filters_of_the_wrapped_handler_run_on_the_thread_and_may_say_no():
+def test_the_filters_of_the_wrapped_handler_run_on_its_thread_and_can_reject():
     idents = set()
 
     def only_even(record):
@@ -56,7 +56,7 @@ def test_the_lock_of_the_wrapped_handler_is_held_while_it_emits():
 
 
 @pytest.mark.parametrize("make", [lambda path: ListHandler(), logging.FileHandler])
-def test_who_holds_the_lock_of_the_wrapped_handler_keeps_the_thread_out(make, tmp_path):
+def test_the_thread_waits_while_another_thread_holds_the_lock_of_the_wrapped_handler(make, tmp_path):
     wrapped = make(tmp_path / "out")
     handler = ThreadHandler(wrapped)
     logger = new_logger("honour", handler)
@@ -91,7 +91,7 @@ def test_level_and_filters_of_the_thread_handler_apply_in_the_caller():
     assert handler.stats().offered == 2
 
 
-def test_the_formatter_is_that_of_the_wrapped_handler():
+def test_the_thread_handler_uses_the_formatter_of_the_wrapped_handler():
     first, second = logging.Formatter("1 %(message)s"), logging.Formatter("2 %(message)s")
     wrapped = ListHandler()
     wrapped.setFormatter(first)

@@ -84,7 +84,7 @@ assert messages == [*map(str, range(10)), "kept"], messages
     )
 
 
-def test_what_the_program_changes_sees_the_next_record():
+def test_the_next_record_sees_every_change_of_the_program():
     run_python(
         START
         + """

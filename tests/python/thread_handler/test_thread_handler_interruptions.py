@@ -15,7 +15,7 @@ from logspool.thread._handler import ThreadHandler
 class Counting(logging.Handler):
     count = 0
     def handle(self, record):
-        # Without the lock of stock handlers: an exception between its steps leaves it locked for good.
+        # Without the lock of stock handlers: an exception between its steps leaves it locked forever.
         self.count += record.name != "logspool"
 
 def start(size):
@@ -24,7 +24,7 @@ def start(size):
     handler = ThreadHandler(wrapped, queue_size=size, shutdown_timeout=20)
     log = logging.Logger("interrupted", logging.DEBUG)
     log.addHandler(handler)
-    log.isEnabledFor(logging.ERROR)  # known from now on, so that a call takes no lock of logging
+    log.isEnabledFor(logging.ERROR)  # cached from now on, so that a call takes no lock of logging
 
 def finish():
     assert handler.flush(20)
@@ -94,7 +94,7 @@ assert interrupted > 0
     )
 
 
-def test_records_arrive_where_new_threads_do_not_come_to_run():
+def test_records_arrive_even_if_new_threads_never_run():
     run_python(
         START
         + """
@@ -114,7 +114,7 @@ threading._active_limbo_lock.release()
     )
 
 
-def test_a_reserved_place_is_free_again_when_its_caller_is_gone():
+def test_a_reserved_slot_is_freed_when_its_caller_is_gone():
     queue = RecordQueue(1, 1 << 20)
     with queue.reserve():
         assert queue.waiting == 1
@@ -126,7 +126,7 @@ def test_a_reserved_place_is_free_again_when_its_caller_is_gone():
     assert queue.put("record", 1) == "wake"
 
 
-def test_records_arrive_where_no_thread_can_be_started():
+def test_records_arrive_even_if_no_thread_can_be_started():
     run_python(
         START
         + """

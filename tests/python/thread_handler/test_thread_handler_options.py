@@ -34,7 +34,7 @@ from logspool.thread._handler import ThreadHandler
         ("blocking_levels", [-5], "is no level"),
     ],
 )
-def test_a_value_out_of_range_is_refused_with_the_range(option, value, words):
+def test_a_value_out_of_range_is_refused_with_the_valid_range(option, value, words):
     with pytest.raises(ValueError) as caught:
         ThreadHandler(ListHandler(), **{option: value})
 
@@ -44,7 +44,7 @@ def test_a_value_out_of_range_is_refused_with_the_range(option, value, words):
 
 @pytest.mark.parametrize("name", ["blocking_timeout", "shutdown_timeout"])
 @pytest.mark.parametrize("value", [None, math.inf, 0, 1, 2.5])
-def test_seconds_may_be_none_infinite_whole_or_broken(name, value):
+def test_seconds_can_be_none_infinite_integers_or_fractions(name, value):
     ThreadHandler(ListHandler(), **{name: value}).close()
 
 
@@ -53,7 +53,7 @@ def test_a_wrapped_handler_must_be_a_handler():
         ThreadHandler(object())
 
 
-def test_the_defaults_are_those_of_the_contract():
+def test_the_defaults_are_the_documented_ones():
     wrapped = ListHandler()
     handler = ThreadHandler(wrapped)
 
@@ -65,7 +65,7 @@ def test_the_defaults_are_those_of_the_contract():
     assert handler._writer.shutdown_timeout == 5.0
 
 
-def test_the_parameters_of_backgroundlog_work_in_its_order():
+def test_the_parameters_of_backgroundlog_work_in_their_order():
     handler = ThreadHandler(ListHandler(), 10, {40}, 0.1, 0.2, 0.3)
 
     assert handler._queue.capacity == 10

@@ -19,7 +19,7 @@ def test_records_of_one_thread_arrive_in_order():
     assert wrapped.messages == [str(number) for number in range(3000)]
 
 
-def test_records_of_several_threads_arrive_each_in_its_order_and_complete():
+def test_records_of_several_threads_are_complete_and_in_order_for_each_thread():
     wrapped = ListHandler()
     handler = ThreadHandler(wrapped, queue_size=50, blocking_levels={"INFO"})
     logger = new_logger("order", handler)

@@ -23,7 +23,7 @@ class Talkative(ListHandler):
                 self.logger.error("from inside")
 
 
-def test_records_made_by_the_own_thread_are_accepted_while_there_is_room():
+def test_records_from_the_handler_thread_are_accepted_while_there_is_room():
     wrapped = Talkative(3)
     handler = ThreadHandler(wrapped)
     wrapped.logger = new_logger("own", handler)
@@ -34,7 +34,7 @@ def test_records_made_by_the_own_thread_are_accepted_while_there_is_room():
     assert wrapped.messages == ["from outside"] + 3 * ["from inside"]
 
 
-def test_records_made_by_the_own_thread_never_wait_and_are_counted_when_refused():
+def test_records_from_the_handler_thread_never_wait_and_are_counted_when_refused():
     wrapped = Talkative(10)
     handler = ThreadHandler(wrapped, queue_size=4)
     wrapped.logger = new_logger("own", handler)
@@ -66,7 +66,7 @@ def test_a_handler_that_echoes_every_record_ends_with_close_at_the_deadline():
     assert_balanced(handler.stats())
 
 
-def test_flush_and_close_on_the_own_thread_do_not_deadlock():
+def test_flush_and_close_on_the_handler_thread_do_not_deadlock():
     class Closing(HeldHandler):
         def emit(self, record):
             super().emit(record)

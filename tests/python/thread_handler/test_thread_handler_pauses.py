@@ -39,7 +39,7 @@ def test_a_pause_is_limited():
     assert pause_after(0.1, taken=400, missed=1_000_000) <= (LONGEST_PAUSE + 1) * 0.1 + DEADLINE
 
 
-def test_flush_and_a_caller_that_waits_end_a_pause(monkeypatch):
+def test_a_flush_or_a_waiting_caller_ends_a_pause(monkeypatch):
     # A pause of an hour, which would exceed every deadline here.
     monkeypatch.setattr(Turn, "is_over", lambda self: True)
     monkeypatch.setattr(Turn, "pause", lambda self, queue: 3600.0)

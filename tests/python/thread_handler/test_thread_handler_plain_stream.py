@@ -29,7 +29,7 @@ def customised(handler):
     return handler
 
 
-def test_the_file_is_byte_for_byte_that_of_stock_logging(tmp_path):
+def test_the_file_is_byte_for_byte_the_same_as_with_stock_logging(tmp_path):
     stock = customised(logging.FileHandler(tmp_path / "stock"))
     wrapped = customised(logging.FileHandler(tmp_path / "thread", delay=True))
     handler = ThreadHandler(wrapped, blocking_levels={"INFO"})
@@ -51,7 +51,7 @@ def test_stock_handlers_on_text_files_are_written_in_batches(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["emit", "handle", "flush"])
-def test_a_handler_that_overrides_something_is_called_record_by_record(name, tmp_path):
+def test_a_handler_that_overrides_a_method_is_called_record_by_record(name, tmp_path):
     calls = []
 
     def method(self, *arguments):
@@ -84,7 +84,7 @@ def test_other_handlers_and_streams_are_called_record_by_record(tmp_path):
 
 
 @pytest.mark.parametrize("installed", [False, True])
-def test_a_stream_of_python_code_gets_each_line_by_a_write_and_is_flushed_for_several(installed):
+def test_a_python_stream_gets_one_write_per_line_and_one_flush_per_batch(installed):
     run_python(COUNTING, str(int(installed)))
 
 
@@ -131,7 +131,7 @@ handler.close()
 """
 
 
-def test_one_record_that_cannot_be_encoded_does_not_take_others_with_it(tmp_path):
+def test_a_record_that_cannot_be_encoded_does_not_affect_others(tmp_path):
     errors = []
 
     class Ascii(logging.FileHandler):
@@ -151,7 +151,7 @@ def test_one_record_that_cannot_be_encoded_does_not_take_others_with_it(tmp_path
     assert errors == ["tw\u00f6"]
 
 
-def test_a_record_that_cannot_be_formatted_does_not_take_others_with_it(tmp_path, capsys):
+def test_a_record_that_cannot_be_formatted_does_not_affect_others(tmp_path, capsys):
     handler = ThreadHandler(logging.FileHandler(tmp_path / "out"))
     logger = new_logger("plain", handler)
     logger.info("one")
@@ -164,7 +164,7 @@ def test_a_record_that_cannot_be_formatted_does_not_take_others_with_it(tmp_path
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-def test_a_full_disk_reports_every_record_it_may_have_cost():
+def test_every_record_that_a_full_disk_may_have_lost_is_reported():
     errors = []
 
     class Full(logging.StreamHandler):
@@ -208,7 +208,7 @@ def test_setting_another_stream_takes_effect_for_later_records(tmp_path):
     assert (tmp_path / "second").read_text() == "two\n"
 
 
-def test_rotation_works_behind_the_queue(tmp_path):
+def test_rotation_works_with_the_queue(tmp_path):
     rotating = logging.handlers.RotatingFileHandler(tmp_path / "out", maxBytes=1000, backupCount=100)
     handler = ThreadHandler(rotating, blocking_levels={"INFO"}, shutdown_timeout=60.0)
     logger = new_logger("plain", handler)

@@ -5,7 +5,7 @@ from thread_handler_support import HeldHandler, ListHandler, hold, new_logger, w
 from logspool.thread._handler import ThreadHandler
 
 
-def test_one_summary_record_tells_how_many_were_dropped_when_room_is_back():
+def test_one_summary_record_reports_the_dropped_records_once_there_is_room():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped, queue_size=2)
     logger = new_logger("summary", handler)
@@ -23,7 +23,7 @@ def test_one_summary_record_tells_how_many_were_dropped_when_room_is_back():
     assert len(wrapped.records) == 3
 
 
-def test_a_second_burst_gets_a_summary_of_its_own():
+def test_a_second_burst_gets_its_own_summary():
     wrapped = HeldHandler()
     handler = ThreadHandler(wrapped, queue_size=1, flush_interval=0.01)
     logger = new_logger("summary", handler)
@@ -65,7 +65,7 @@ def test_there_is_no_summary_when_nothing_was_dropped():
     assert wrapped.messages == ["alone"]
 
 
-def test_an_overload_without_end_is_summarised_meanwhile():
+def test_a_permanent_overload_is_summarised_periodically():
     class Endless(ListHandler):
         """Logs more records than the queue has room for, so that the queue is never empty."""
 

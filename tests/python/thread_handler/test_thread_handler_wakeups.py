@@ -91,7 +91,7 @@ def test_a_queue_whose_bytes_are_full_wakes_the_thread():
     handler.close()
 
 
-def test_a_waiting_caller_is_not_woken_for_each_record_that_leaves():
+def test_a_waiting_caller_is_not_woken_for_each_removed_record():
     handler = ThreadHandler(ListHandler(), queue_size=1000, blocking_levels={"INFO"})
     logger = new_logger("wake", handler)
     queue = handler._queue

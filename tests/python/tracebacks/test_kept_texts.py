@@ -32,7 +32,7 @@ handler = logging.FileHandler("app.log", encoding="utf-8")
 handler.setFormatter(logging.Formatter("%(message)s"))
 log.addHandler(handler)
 log.propagate = False
-# A busy machine may keep the collector waiting: no call gives its record up here.
+# The collector may be delayed on a busy machine, so no call drops its record here.
 logspool.install(blocking_timeout=60)
 
 SOURCE = "def fail(error):\\n    raise error\\n"
@@ -88,7 +88,7 @@ def asked(run_program):
     return run
 
 
-def test_a_frame_is_asked_for_once(asked):
+def test_the_text_of_a_frame_is_requested_once(asked):
     assert asked("for number in range(3): show(ValueError(number))") == [["frame_texts"], [], []]
 
 
@@ -139,7 +139,7 @@ PATCHED = [
 
 
 @pytest.mark.parametrize(("name", "value", "more"), PATCHED, ids=[name for name, _, _ in PATCHED])
-def test_while_something_is_patched_python_makes_the_text(asked, name, value, more):
+def test_python_formats_the_traceback_while_something_is_patched(asked, name, value, more):
     owner, _, attribute = name.rpartition(".")
     body = f"""\
 import builtins
@@ -159,7 +159,7 @@ show(KeyError("a"))
     assert back in ([], ["frame_texts"])
 
 
-def test_final_lines_that_python_has_to_make(asked):
+def test_python_formats_final_lines_of_unusual_exceptions(asked):
     body = """\
 show(ValueError("a"))
 show(SyntaxError("a", ("file.py", 1, 2, "text", 1, 3)))
@@ -193,7 +193,7 @@ show(ModuleNotFoundError("No module named 'tkinter'", name="tkinter"))
     assert module == (["final_lines"] if sys.version_info >= (3, 15) else [])
 
 
-def test_an_exception_of_a_class_that_changes_how_it_is_read_is_left_to_python(asked):
+def test_python_formats_exceptions_whose_class_changes_attribute_access(asked):
     body = """\
 class Falsy(Exception):
     def __bool__(self):
@@ -210,7 +210,7 @@ for cls in (Falsy, Caused, Got):
     assert asked(body) == [["exception_text"]] * 3
 
 
-def test_the_text_of_an_exception_is_asked_for_once(asked):
+def test_the_text_of_an_exception_is_requested_once(asked):
     body = """\
 class Own(Exception):
     count = 0
@@ -233,7 +233,7 @@ assert [error.count for error in errors] == [1, 1]
     assert asked(body) == []
 
 
-def test_old_code_is_not_kept_for_ever(asked):
+def test_old_code_is_not_kept_forever(asked):
     body = """\
 made_of = []
 for number in range(9000):

@@ -29,7 +29,7 @@ def outputs(folder: Path, queue_dir: Path, side: str) -> dict[str, bytes]:
 
 
 @pytest.mark.timeout(2 * SECONDS)
-def test_texts_of_exceptions_are_those_of_stock_logging(tmp_path, queue_dir, record_property):
+def test_exception_texts_equal_those_of_stock_logging(tmp_path, queue_dir, record_property):
     stock, installed = (outputs(tmp_path, queue_dir, side) for side in programs.SIDES)
 
     logged = sum(len(re.findall(rb"^[A-Z]+ case ", text, re.MULTILINE)) for text in stock.values())

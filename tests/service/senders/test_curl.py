@@ -54,13 +54,13 @@ def test_json_lines_are_stored_when_curl_has_its_answer(service, post):
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-def test_a_json_list_is_a_record_for_each_object(service, post, indent):
+def test_each_object_of_a_json_list_becomes_a_record(service, post, indent):
     body = json.dumps(objects(), indent=indent).encode()
     assert (200, '{"records":10}') == post("/ingest", body, *kind("json"))
     check(service.query())
 
 
-def test_a_json_object_may_have_many_lines_and_be_gzipped(service, post):
+def test_a_json_object_can_have_many_lines_and_be_gzipped(service, post):
     for each in objects():
         body = gzip.compress(json.dumps(each, indent=1).encode())
         answer = post("/ingest", body, *kind("json"), "--header", "Content-Encoding: gzip")
@@ -68,7 +68,7 @@ def test_a_json_object_may_have_many_lines_and_be_gzipped(service, post):
     check(service.query())
 
 
-def test_otlp_in_json_is_taken(service, post):
+def test_otlp_in_json_is_accepted(service, post):
     def value(of):
         kinds = {str: "stringValue", bool: "boolValue", float: "doubleValue"}
         if isinstance(of, list):
@@ -105,7 +105,7 @@ def test_otlp_in_json_is_taken(service, post):
     assert list(range(len(logs))) == sorted(row["time_ns"] - 1_763_800_000_000_000_000 for row in rows)
 
 
-def test_a_form_is_a_record(curl, service, tmp_path):
+def test_a_form_becomes_a_record(curl, service, tmp_path):
     for record in sent.records():
         words = [f"msg={record.message}", f"levelno={record.number}", "name=shop", "order=7"]
         options = [word for each in words for word in ("--data-urlencode", each)]
@@ -124,7 +124,7 @@ def reason(body):
     return said["error"] if "error" in said else said["message"]
 
 
-def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
+def test_invalid_input_is_refused_with_the_reason(service, post):
     good = b'{"message": "good"}'
     for expected, why, answer in [
         # The type that curl sends if no type is given.
@@ -152,12 +152,12 @@ def test_what_cannot_be_taken_is_refused_with_the_reason(service, post):
     assert [] == service.query()
 
 
-def test_a_list_that_is_cut_off_has_the_records_before_the_cut(service, post):
+def test_the_records_before_the_cut_of_a_truncated_list_are_stored(service, post):
     assert {"records": 1} == json.loads(post("/ingest", b'[{"message": "whole"},', *kind("json"))[1])
     assert ["whole"] == [row["message"] for row in service.query()]
 
 
-def test_lines_that_cannot_be_read_are_told_and_kept_beside_those_that_can(service, post):
+def test_unreadable_lines_are_reported_and_kept_beside_readable_ones(service, post):
     lines = b'{"message": "one"}\n{bad}\n{"message": "two"}\n'
     assert {"records": 2, "rejected": 1} == json.loads(post("/ingest", lines, *kind("ndjson"))[1])
     rows = service.query()
@@ -166,7 +166,7 @@ def test_lines_that_cannot_be_read_are_told_and_kept_beside_those_that_can(servi
     assert ["one", "two"] == sorted(row["message"] for row in rows if row not in undecoded)
 
 
-def test_the_samples_of_the_page_are_taken(curl, service, tmp_path):
+def test_the_samples_on_the_page_are_accepted(curl, service, tmp_path):
     (tmp_path / "records.ndjson").write_text('{"message": "from a file"}\n')
     commands = [line[2:] for line in sample("curl").splitlines() if line.startswith("$ ")]
     for command in commands:

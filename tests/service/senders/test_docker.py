@@ -6,7 +6,7 @@ from . import sent
 from .conftest import run
 
 
-def test_what_docker_sends_is_acknowledged_and_found(service, docker, tmp_path, records_file):
+def test_records_sent_by_docker_are_acknowledged_and_found(service, docker, tmp_path, records_file):
     # A line of a container's output is a record; Docker cuts it off at its end.
     records = [record for record in sent.records() if "\n" not in record.message]
     began = time.time()

@@ -21,7 +21,7 @@ def guarded(start_service, monkeypatch):
 
 
 @pytest.mark.parametrize("client", ["elasticsearch", "loki", "seq", "splunk"])
-def test_what_a_client_of_another_service_sends_is_found(guarded, run_sender, records_file, client):
+def test_records_sent_by_clients_of_other_services_are_found(guarded, run_sender, records_file, client):
     records = sent.records({"order": 7, "coupon": "x"})
     run_sender("doors.py", client, records_file(records), guarded.url, "secret")
 
@@ -39,7 +39,7 @@ def test_what_a_client_of_another_service_sends_is_found(guarded, run_sender, re
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_what_opentelemetry_sends_over_grpc_is_found(guarded, run_sender, records_file, compression):
+def test_records_sent_by_opentelemetry_over_grpc_are_found(guarded, run_sender, records_file, compression):
     records = sent.records()
     for scheme, protocol in (("tcp", "http"), ("tcp", "")):
         host, port = guarded.address(scheme, protocol)

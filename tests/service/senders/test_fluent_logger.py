@@ -5,7 +5,7 @@ import time
 from . import sent
 
 
-def test_what_fluent_logger_sends_is_found(service, run_sender, records_file):
+def test_records_sent_by_fluent_logger_are_found(service, run_sender, records_file):
     records = sent.records()
     began = time.time()
     run_sender("fluent_logger.py", records_file(records), service.tcp[1])

@@ -12,7 +12,7 @@ from .conftest import DEADLINE, PROGRAMS, run
 MODES = ["Message", "Forward", "PackedForward", "CompressedPackedForward"]
 
 
-def test_what_the_logger_sends_in_each_mode_is_acknowledged_and_stored_once(service, node, tmp_path, records_file):
+def test_records_sent_in_each_mode_are_acknowledged_and_stored_once(service, node, tmp_path, records_file):
     program, variables = node
     # A number beyond 2**53 is no number of JavaScript.
     fields = {**sent.FIELDS, "cents": 2**40 + 1}
@@ -41,7 +41,7 @@ def test_what_the_logger_sends_in_each_mode_is_acknowledged_and_stored_once(serv
 COUNT = {"ci": 400, "full": 20_000}[os.environ.get("LOGSPOOL_FAULTS", "ci")]
 
 
-def test_no_acknowledged_record_is_lost_though_the_service_is_killed(start_service, node, tmp_path):
+def test_no_acknowledged_record_is_lost_although_the_service_is_killed(start_service, node, tmp_path):
     program, variables = node
     folder = tmp_path / "service"
     service = start_service(folder=folder)

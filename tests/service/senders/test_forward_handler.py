@@ -73,7 +73,7 @@ def start_receiver(node, tmp_path):
 
 
 @pytest.mark.parametrize("key", ["", "hunter2"])
-def test_a_receiver_of_others_gets_every_record_once(key, start_receiver, tmp_path):
+def test_a_third_party_receiver_gets_every_record_once(key, start_receiver, tmp_path):
     receiver = start_receiver(key)
     printed = run([sys.executable, "-c", PROGRAM, receiver.address, key, str(COUNT), str(DEADLINE)], tmp_path)
 
@@ -81,7 +81,7 @@ def test_a_receiver_of_others_gets_every_record_once(key, start_receiver, tmp_pa
     assert receiver.end() == [f"app.web {number}\n" for number in range(COUNT)]
 
 
-def test_a_receiver_of_others_refuses_a_wrong_key(start_receiver, tmp_path):
+def test_a_third_party_receiver_refuses_a_wrong_key(start_receiver, tmp_path):
     receiver = start_receiver("other")
     printed = run([sys.executable, "-c", PROGRAM, receiver.address, "hunter2", "10", "0.5"], tmp_path)
 

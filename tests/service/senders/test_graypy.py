@@ -5,7 +5,7 @@ import time
 from . import sent
 
 
-def test_what_graypy_sends_is_found(service, run_sender, records_file):
+def test_records_sent_by_graypy_are_found(service, run_sender, records_file):
     records = [*sent.records(), sent.Sent("x" + sent.LONG * 2, "INFO", {"order": 9})]
     began = time.time()
     run_sender("graypy_handlers.py", records_file(records), service.tcp[1], service.udp[1])

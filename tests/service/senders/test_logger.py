@@ -27,7 +27,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_logger_sends_is_found(start_service, logger, tmp_path, way):
+def test_records_sent_by_logger_are_found(start_service, logger, tmp_path, way):
     unix = tmp_path / "socket"
     service = start_service("--listen", f"unix://{unix}")
     options, newer = WAYS[way]
@@ -65,7 +65,7 @@ def expected_message(message):
 
 
 @pytest.mark.parametrize("options", [["--tcp"], ["--tcp", "--octet-count"], ["--udp"]], ids=["lines", "octets", "udp"])
-def test_each_line_of_a_file_is_a_record(service, logger, tmp_path, options):
+def test_each_line_of_a_file_becomes_a_record(service, logger, tmp_path, options):
     lines = [f"line {number} of Zoë" for number in range(200)]
     (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines))
     host, port = service.udp if "--udp" in options else service.tcp
@@ -76,7 +76,7 @@ def test_each_line_of_a_file_is_a_record(service, logger, tmp_path, options):
     assert sorted(lines) == sorted(row["message"] for row in rows)
 
 
-def test_the_times_of_the_older_header_are_those_of_this_machine(start_service, logger, tmp_path, monkeypatch):
+def test_times_of_the_older_header_are_read_in_the_zone_of_this_machine(start_service, logger, tmp_path, monkeypatch):
     # They say neither year nor zone.
     monkeypatch.setenv("TZ", "IST-5:30")
     unix = tmp_path / "socket"

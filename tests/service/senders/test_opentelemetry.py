@@ -9,7 +9,7 @@ from . import sent
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_what_opentelemetry_sends_is_found(service, run_sender, records_file, compression):
+def test_records_sent_by_opentelemetry_are_found(service, run_sender, records_file, compression):
     records = sent.records()
     began = time.time()
     printed = run_sender("opentelemetry_sdk.py", records_file(records), f"{service.url}/v1/logs", compression)

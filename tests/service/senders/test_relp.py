@@ -34,7 +34,7 @@ def relp(port) -> str:
     )
 
 
-def test_what_omrelp_sends_is_found(service, start_rsyslog):  # noqa: F811
+def test_records_sent_by_omrelp_are_found(service, start_rsyslog):  # noqa: F811
     rsyslog = start_rsyslog(relp(service.tcp[1]), inputs=LOAD)
     records = sent.records({})
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -48,7 +48,7 @@ def test_what_omrelp_sends_is_found(service, start_rsyslog):  # noqa: F811
     service.wait_metric(f'logspool_service_frames_total{{protocol="relp"}} {len(records)}')
 
 
-def test_the_sample_of_the_page_sends_everything(service, start_rsyslog):  # noqa: F811
+def test_the_sample_on_the_page_sends_everything(service, start_rsyslog):  # noqa: F811
     load, action = addressed(sample("rsyslog with acknowledgements"), service).split("\n", 1)
     rsyslog = start_rsyslog(action, inputs=load)
     send_numbers(rsyslog, range(100))
@@ -56,7 +56,7 @@ def test_the_sample_of_the_page_sends_everything(service, start_rsyslog):  # noq
     assert {f"number {number}" for number in range(100)} == {row["message"] for row in service.wait_for(100)}
 
 
-def test_each_message_is_stored_though_the_service_is_killed_in_the_middle(
+def test_each_message_is_stored_although_the_service_is_killed_meanwhile(
     start_service,
     start_rsyslog,  # noqa: F811
     tmp_path,

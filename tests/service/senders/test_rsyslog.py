@@ -115,7 +115,7 @@ def action(service, protocol, framing, template):
         ("udp", "", "RSYSLOG_SyslogProtocol23Format", AS_THEY_ARE),
     ],
 )
-def test_what_rsyslog_sends_on_is_found(service, start_rsyslog, protocol, framing, template, escapes):
+def test_records_forwarded_by_rsyslog_are_found(service, start_rsyslog, protocol, framing, template, escapes):
     rsyslog = start_rsyslog(action(service, protocol, framing, template), escapes=escapes)
     records = sent.records({})
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -142,7 +142,7 @@ def shown(message, escapes):
     return re.sub(r"[\x00-\x1f]", lambda found: f"#{ord(found[0]):03o}", message)
 
 
-def test_the_sample_of_the_page_sends_everything(service, start_rsyslog):
+def test_the_sample_on_the_page_sends_everything(service, start_rsyslog):
     rsyslog = start_rsyslog(addressed(sample("rsyslog"), service))
     records = sent.records({})
     rsyslog.send([header(record, "2026-11-22T10:00:00.5Z") for record in records])
@@ -167,7 +167,7 @@ def at_port(port) -> str:
     return f'listen = ["tcp://127.0.0.1:{port}"]\nhttp = "127.0.0.1:0"\n'
 
 
-def test_what_rsyslog_has_queued_comes_once_when_the_service_is_back(start_service, start_rsyslog, tmp_path):
+def test_records_queued_by_rsyslog_arrive_once_when_the_service_is_back(start_service, start_rsyslog, tmp_path):
     folder = tmp_path / "service"
     service = start_service(folder=folder)
     port = service.tcp[1]
@@ -185,7 +185,7 @@ def test_what_rsyslog_has_queued_comes_once_when_the_service_is_back(start_servi
     assert sorted(f"number {number}" for number in range(400)) == sorted(service.stored_messages())
 
 
-def test_what_is_on_its_way_when_the_service_is_killed_may_be_missing(start_service, start_rsyslog, tmp_path):
+def test_records_in_transit_when_the_service_is_killed_can_be_missing(start_service, start_rsyslog, tmp_path):
     folder = tmp_path / "service"
     service = start_service(folder=folder)
     port = service.tcp[1]

@@ -20,7 +20,7 @@ def pythons():
 
 
 @pytest.mark.parametrize("tag", interpreters.SUPPORTED)
-def test_what_each_handler_sends_is_found(pythons, start_service, tmp_path, records_file, tag):
+def test_records_sent_by_each_handler_are_found(pythons, start_service, tmp_path, records_file, tag):
     if tag not in pythons:
         pytest.skip(f"there is no Python {tag} here, or LOGSPOOL_PYTHONS leaves it out")
     unix = tmp_path / "socket"

@@ -39,7 +39,7 @@ def place(logspool_binary, tmp_path_factory):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("sender", CHOSEN, ids=lambda sender: sender.program)
-def test_what_a_sender_sends_arrives_as_the_page_says(place, sender):
+def test_records_of_each_sender_arrive_as_the_page_says(place, sender):
     run = tool(lambda: runners.find(sender))
     version = tool(lambda: service_tools.version_of(sender.package))
     place.look()

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_have_names() {
+    fn level_names_and_numbers_agree() {
         for number in (0..=60).step_by(10) {
             assert_eq!(level_name(number).map(|_| number), level_name(number).and_then(level));
         }

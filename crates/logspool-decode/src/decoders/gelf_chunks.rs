@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_cannot_be_is_an_error() {
+    fn an_impossible_header_is_an_error() {
         let mut chunks = GelfChunks::new(ChunkLimits::default());
         let now = Instant::now();
         for bad in [&part(1, 3, 3, b""), &part(1, 0, 0, b""), &part(1, 0, 129, b""), &b"\x1E\x0F123".to_vec()] {

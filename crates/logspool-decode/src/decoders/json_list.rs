@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_one_after_the_other() {
+    fn values_are_read_one_after_the_other() {
         let cases: &[(&str, &[&str])] = &[
             (" [ ] ", &[]),
             ("\u{FEFF}[1]", &["1"]),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_costs_only_itself() {
+    fn a_bad_value_loses_only_itself() {
         let cases: &[(&str, &[&str])] = &[
             ("[1,,2]", &["1", "2"]),
             ("[{\"a\":{},{\"b\":2},{\"c\":3}]", &["{\"a\":{}", "{\"b\":2}", "{\"c\":3}"]),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_no_list() {
+    fn bytes_of_another_form_are_not_a_list() {
         for bad in ["", "{}", "1"] {
             assert_eq!(Err(NotAList), values(bad), "{bad}");
         }

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_are_mended_and_valid_text_stays() {
+    fn errors_are_repaired_and_valid_text_is_unchanged() {
         let cases: &[(&[u8], &str)] = &[
             (b"\xEF\xBB\xBF{\"a\":1}", r#"{"a":1}"#),
             (b"{\"a\":NaN,\"b\":[Infinity,-Infinity,nan]}", r#"{"a":"NaN","b":["Infinity","-Infinity","nan"]}"#),

@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_may_be_a_double_or_text() {
+    fn a_number_can_be_a_double_or_text() {
         let texts = ["40", " 40 ", "40.0"].map(Value::text);
         for value in texts.iter().chain(&[Value::Int(40), Value::Float(40.0)]) {
             assert_eq!(Some(40), number(value), "{value:?}");

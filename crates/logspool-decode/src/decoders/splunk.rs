@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_text_and_of_objects_are_read_with_the_values_about_them() {
+    fn text_and_object_events_are_read_with_their_metadata() {
         assert_eq!(
             json!({"time_ns": 1_700_000_000_125_000_000_i64, "level": 0, "logger": "", "message": "hello", "host": "h",
                 "fields": {"source": "s", "sourcetype": "t", "index": "main", "order": 7}}),

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_from_python_is_a_priority_and_a_text() {
+    fn a_python_message_has_a_priority_and_a_text() {
         let fields = serde_json::json!({"facility": "user"});
         for end in ["", "\0", "\n", "\r\n"] {
             assert_eq!(

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_read_in_the_ways_they_are_written() {
+    fn times_are_read_in_all_common_forms() {
         for text in [
             "2026-09-21T14:13:20.125Z",
             "2026-09-21t14:13:20,125z",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_may_be_an_object() {
+    fn a_time_can_be_an_object() {
         for json in [
             r#"{"seconds":1790000000,"nanos":125000000}"#,
             r#"{"seconds":"1790000000","nanos":125000000}"#,

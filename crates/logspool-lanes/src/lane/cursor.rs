@@ -8,15 +8,16 @@
 //! | ordering | pairs with | makes visible | model |
 //! |---|---|---|---|
 //! | `publish_order` `head` store | `observe_order` `head` load | the record's bytes, and `switch` if it was set |
-//! `popped_is_whole`, `growth_is_seen`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
+//! `a_popped_record_is_complete`, `the_consumer_sees_a_grown_ring`,
+//! `records_of_a_ring_that_wraps_are_whole_and_in_order` |
 //! | `release_order` `tail` store | `reuse_order` `tail` load | that the reader is done with the bytes |
-//! `space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
+//! `ring_space_is_not_reused_early`, `records_of_a_ring_that_wraps_are_whole_and_in_order` |
 //! | `hand_over_order` `state` store | `claim_order` `state` exchange | the leaving thread's `head` |
-//! `next_owner_continues` |
+//! `the_next_owner_of_a_lane_continues_after_the_last_record` |
 //! | `close_order` `busy` store | `await_order` `busy` load | the `head` of the last record of a window |
-//! `no_record_comes_behind_a_shut_door` |
+//! `no_record_is_pushed_after_the_lane_is_closed` |
 //! | fence in `announce_sleep` | fence in `PendingSync::wait_until` | a call that waits, or that the collector sleeps |
-//! `a_call_wakes_the_collector_or_is_seen` |
+//! `a_call_wakes_the_collector_or_is_seen_by_it` |
 //!
 //! A writer of another language that stores into the lane itself (`view.rs`, `logspool.h`) keeps this list:
 //! - it compares the turn of its view with the generation before the window, and again inside it;
@@ -30,7 +31,7 @@
 //!
 //! A lane that several threads share is locked by `shared_lock` from reserve to publish, and while it grows. Its writers
 //! look up its ring inside the lock (`threads_that_share_a_lane_push_one_after_the_other`,
-//! `threads_that_share_a_lane_see_that_it_grew`).
+//! `threads_that_share_a_lane_see_its_growth`).
 //!
 //! Each can be weakened by its name (`LOGSPOOL_WEAKEN`); `make loom` checks that its model then fails.
 
@@ -148,7 +149,7 @@ impl LaneState {
     /// Claims a free lane. Returns whether the caller owns it now.
     pub fn try_claim(&self) -> bool {
         // Acquire pairs with the Release in `hand_over`: the new owner continues at the old one's `head`
-        // (model: `next_owner_continues`).
+        // (model: `the_next_owner_of_a_lane_continues_after_the_last_record`).
         let claimed = self.word.compare_exchange(state::FREE, state::OWNED, claim_order(), Ordering::Relaxed).is_ok();
         if claimed {
             self.incarnation.fetch_add(1, Ordering::Relaxed);
@@ -183,7 +184,7 @@ impl ProducerCursor {
     #[inline]
     pub fn publish(&self, head: u64) {
         // Release pairs with the Acquire in `published`: whoever sees this position sees the bytes before it.
-        // Relaxed would hand out a record before its bytes arrive (model: `popped_is_whole`).
+        // Relaxed would hand out a record before its bytes arrive (model: `a_popped_record_is_complete`).
         self.head.store(head, publish_order());
     }
 
@@ -197,7 +198,7 @@ impl ProducerCursor {
     #[inline]
     pub fn grow_at(&self, head: u64) {
         // Relaxed: the next `publish` orders this store, and no thread reaches a position beyond `head` without that
-        // `publish` (model: `growth_is_seen`).
+        // `publish` (model: `the_consumer_sees_a_grown_ring`).
         self.switch.store(head, Ordering::Relaxed);
     }
 
@@ -227,7 +228,7 @@ impl Window {
     ///
     /// A thread that wants to end all pushes makes `may` return false, passes `barrier::heavy`, and waits until no
     /// window is open ([`Self::is_closed`]). After that no further record is published (model:
-    /// `no_record_comes_behind_a_shut_door`).
+    /// `no_record_is_pushed_after_the_lane_is_closed`).
     #[inline]
     pub fn open(&self, may: impl FnOnce() -> bool) -> bool {
         self.busy.store(1, Ordering::Relaxed);
@@ -275,7 +276,7 @@ impl ConsumerCursor {
     #[inline]
     pub fn release(&self, tail: u64) {
         // Release pairs with the Acquire in `released`: the reads of these bytes come before their reuse
-        // (model: `space_is_not_reused_early`).
+        // (model: `ring_space_is_not_reused_early`).
         self.tail.store(tail, release_order());
     }
 

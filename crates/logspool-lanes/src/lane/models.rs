@@ -70,7 +70,7 @@ fn model_that_reaches(model: impl Fn(&std::sync::atomic::AtomicBool) + Sync + Se
 }
 
 #[test]
-fn popped_is_whole() {
+fn a_popped_record_is_complete() {
     model_that_reaches(|reached| {
         let lane = Lane::new();
         let producer = {
@@ -89,7 +89,7 @@ fn popped_is_whole() {
 }
 
 #[test]
-fn space_is_not_reused_early() {
+fn ring_space_is_not_reused_early() {
     model_that_reaches(|reached| {
         let lane = Lane::new();
         lane.write_first(1);
@@ -112,7 +112,7 @@ fn space_is_not_reused_early() {
 }
 
 #[test]
-fn growth_is_seen() {
+fn the_consumer_sees_a_grown_ring() {
     model_that_reaches(|reached| {
         let lane = Lane::new();
         lane.write_first(1);
@@ -139,7 +139,7 @@ fn growth_is_seen() {
 }
 
 #[test]
-fn next_owner_continues() {
+fn the_next_owner_of_a_lane_continues_after_the_last_record() {
     model_that_reaches(|reached| {
         let lane = Lane::new();
         assert!(lane.state.try_claim());
@@ -162,7 +162,7 @@ fn next_owner_continues() {
 }
 
 #[test]
-fn no_record_comes_behind_a_shut_door() {
+fn no_record_is_pushed_after_the_lane_is_closed() {
     model_that_reaches(|reached| {
         let lane = Lane::new();
         let open = Arc::new(AtomicU32::new(1));
@@ -364,7 +364,7 @@ fn threads_that_share_a_lane_push_one_after_the_other() {
 }
 
 #[test]
-fn threads_that_share_a_lane_see_that_it_grew() {
+fn threads_that_share_a_lane_see_its_growth() {
     model_that_reaches(|reached| {
         let rings = Rings::new();
         let growing = {

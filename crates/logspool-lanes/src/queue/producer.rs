@@ -115,7 +115,8 @@ impl From<RingError> for PushError {
 unsafe fn write_head(ring: *mut u8, slot: RecordOffsets, head: &mut Head, value_bytes: usize) -> *mut u8 {
     head.len = (HEAD_BYTES + value_bytes) as u32;
     head.ticks = clock::ticks();
-    // SAFETY: the caller's promise.
+    // SAFETY: the ring holds `slot` with a head and `value_bytes`, and a head at the filler: the producer took them
+    // from it.
     unsafe {
         if let Some((offset, bytes)) = slot.filler {
             let filler = Head { len: bytes as u32, flags: flags::PAD, ..*head };
@@ -136,7 +137,7 @@ const BLOB_BYTES: usize = 9;
 ///
 /// There are [`BLOB_BYTES`] bytes at `values`.
 unsafe fn write_blob(values: *mut u8, number: u64) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the record was taken with `BLOB_BYTES` bytes for its values.
     unsafe {
         values.write(tag::BLOB);
         values.add(1).cast::<u64>().write_unaligned(number);
@@ -220,7 +221,7 @@ impl Producer {
             return false;
         }
         // The lock makes the head and the ring of the last writer visible
-        // (model: `threads_that_share_a_lane_see_that_it_grew`).
+        // (model: `threads_that_share_a_lane_see_its_growth`).
         self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
         self.look_up_ring();
         true
@@ -622,7 +623,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no fork")]
-    fn a_forked_child_may_ask_a_producer_of_its_parent_anything() {
+    fn a_forked_child_can_call_every_method_of_a_producer_of_its_parent() {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();
         segment.lane(0).set_first_ring(offset, 4096);

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_back_whole_across_wraps_and_a_growth() {
+    fn records_are_read_whole_across_wraps_and_a_growth() {
         let segment = Segment::in_memory(Some(2 * FIRST_RING_BYTES)).unwrap();
         let first = segment.take_ring(RING_BYTES).unwrap();
         segment.lane(0).set_first_ring(first, RING_BYTES);

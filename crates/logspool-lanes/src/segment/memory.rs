@@ -72,7 +72,7 @@ fn a_process_that_logs_little_takes_little_memory() {
 }
 
 #[test]
-fn a_table_that_finds_no_memory_for_its_next_page_is_full_until_there_is_some() {
+fn a_table_without_memory_for_its_next_page_is_full_until_there_is_some() {
     // Id 0 is never handed out.
     assert_eq!(4096 / 8 - 1, defines_until_full(Table::Sites, 1));
     assert_eq!(4096 / 8 - 1, defines_until_full(Table::Routes, 1));
@@ -81,7 +81,7 @@ fn a_table_that_finds_no_memory_for_its_next_page_is_full_until_there_is_some() 
 }
 
 #[test]
-fn an_id_that_was_never_given_out_is_not_looked_up() {
+fn an_id_that_was_never_assigned_is_not_looked_up() {
     let segment = on_tmpfs();
     let before = segment.file_bytes();
     for table in [Table::Sites, Table::Routes, Table::Formats, Table::Sinks] {
@@ -92,7 +92,7 @@ fn an_id_that_was_never_given_out_is_not_looked_up() {
 }
 
 #[test]
-fn a_thread_that_finds_no_memory_shares_the_lane_that_is_there() {
+fn a_thread_without_memory_for_a_lane_shares_an_existing_one() {
     let segment = on_tmpfs();
     segment.set_full(true);
     assert_eq!(None, segment.take_lane());
@@ -107,7 +107,7 @@ fn a_thread_that_finds_no_memory_shares_the_lane_that_is_there() {
 }
 
 #[test]
-fn lanes_beyond_the_last_take_no_rings() {
+fn lanes_beyond_the_last_allocate_no_rings() {
     let segment = Segment::in_memory(None).unwrap();
     segment.prepare_shared_lanes();
     let lanes = std::iter::from_fn(|| segment.take_lane()).count();
@@ -142,7 +142,7 @@ fn publish(segment: &Segment) -> u64 {
 }
 
 #[test]
-fn manifests_begin_at_the_start_again_whenever_all_batches_are_written() {
+fn manifests_start_from_the_beginning_whenever_all_batches_are_written() {
     let segment = on_tmpfs();
     let before = segment.file_bytes();
     for _ in 0..2000 {
@@ -156,7 +156,7 @@ fn manifests_begin_at_the_start_again_whenever_all_batches_are_written() {
 }
 
 #[test]
-fn batches_that_find_no_memory_for_their_manifest_wait_for_those_in_flight() {
+fn batches_without_memory_for_their_manifest_wait_for_batches_in_flight() {
     let segment = on_tmpfs();
     segment.set_full(true);
     let mut ends = Vec::new();

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_takes_the_place_of_its_own_segment() {
+    fn a_copy_replaces_its_own_segment() {
         let (_path, folder) = folder();
         let (_lock, first) = make(&folder, "a").unwrap();
         let (_lock, second) = make(&folder, "a").unwrap();

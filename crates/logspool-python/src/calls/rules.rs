@@ -95,14 +95,18 @@ pub fn set(py: Python<'_>, options: &Options) -> PyResult<()> {
     }
     let rules = Rules::compile(&given).map_err(PyValueError::new_err)?;
     // The earlier rules end here, so what they left out is said now.
-    push_summaries(py, true)?;
+    push_all_summaries(py)?;
     put_into_force(rules);
     *locked(&OPTIONS) = Some(given);
     Ok(())
 }
 
 fn put_into_force(rules: Option<Rules>) {
-    flushing::set_summaries(Summaries { push: push_summaries, forget: forget_summaries });
+    flushing::set_summaries(Summaries {
+        push_due: push_due_summaries,
+        push_all: push_all_summaries,
+        forget: forget_summaries,
+    });
     RULES.publish(rules.map_or(std::ptr::null_mut(), |rules| Box::into_raw(Box::new(rules))));
 }
 
@@ -274,17 +278,24 @@ fn queue_by_rules(
     }
 }
 
-/// Queues the records about records that were left out: those that are due, or all of them. Called before a flush.
+/// Queues the records about records that were left out, if they are due. Called before a flush.
+fn push_due_summaries(py: Python<'_>) -> PyResult<()> {
+    push_summaries(py, |rules, epoch| rules.due_summaries(monotonic_ns(), epoch))
+}
+
+/// Queues all records about records that were left out. Called before the last flush.
 ///
 /// # Errors
 ///
 /// The error that a signal handler raised while the call waited for room.
-pub fn push_summaries(py: Python<'_>, all: bool) -> PyResult<()> {
+pub fn push_all_summaries(py: Python<'_>) -> PyResult<()> {
+    push_summaries(py, |rules, epoch| rules.all_summaries(epoch))
+}
+
+fn push_summaries(py: Python<'_>, of: impl FnOnce(&Rules, u64) -> Vec<Summary>) -> PyResult<()> {
     let Some(rules) = current() else { return Ok(()) };
     let made_under = IdValidity::now();
-    let epoch = made_under.id_epoch;
-    let due = if all { rules.all_summaries(epoch) } else { rules.due_summaries(monotonic_ns(), epoch) };
-    push_each(py, due, made_under).map_or(Ok(()), Err)
+    push_each(py, of(rules, made_under.id_epoch), made_under).map_or(Ok(()), Err)
 }
 
 /// Queues summaries, and returns the last error that a signal handler raised meanwhile. Each summary is queued or
@@ -305,7 +316,7 @@ fn push_values(py: Python<'_>, head: Head, made_under: IdValidity, values: &[u8]
     pieces::push(py, head, made_under, &pieces)
 }
 
-/// Drops the summaries that [`push_summaries`] has not queued. Called when a sink is about to be closed: other threads
+/// Drops the summaries that [`push_all_summaries`] has not queued. Called when a sink is about to be closed: other threads
 /// may have begun windows with records for it since.
 pub fn forget_summaries() {
     if let Some(rules) = current() {

@@ -48,7 +48,7 @@ pub fn start() {
 /// logspool's own handlers keep their queue.
 #[pyfunction]
 pub fn stop(py: Python<'_>) -> PyResult<()> {
-    let pushed = rules::push_summaries(py, true);
+    let pushed = rules::push_all_summaries(py);
     callbacks::set_installed(false);
     // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
@@ -90,7 +90,7 @@ pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
 #[pyfunction]
 pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
     let timeout = options::timeout(timeout)?;
-    let pushed = rules::push_summaries(py, true);
+    let pushed = rules::push_all_summaries(py);
     let left = detached(py, || pipeline::empty(timeout));
     pushed.map(|()| left)
 }
@@ -100,7 +100,7 @@ pub fn drain(py: Python<'_>, timeout: f64) -> PyResult<u64> {
 #[pyfunction]
 pub fn end(py: Python<'_>, timeout: f64) -> PyResult<()> {
     let timeout = options::timeout(timeout)?;
-    let pushed = rules::push_summaries(py, true);
+    let pushed = rules::push_all_summaries(py);
     detached(py, || pipeline::report_unwritten(pipeline::end(timeout), timeout, RECOVERY));
     pushed
 }

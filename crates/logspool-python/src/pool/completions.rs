@@ -5,6 +5,7 @@
 
 use logspool_pool::Channel;
 use logspool_pool::channel::TakeOutcome;
+use logspool_pool::jobs::QueueLimit;
 use pyo3::prelude::*;
 
 use crate::interpreter::waiting::{self, Deadline};
@@ -17,7 +18,7 @@ impl Completions {
     /// Adds a future that has ended.
     pub fn add(&self, future: Py<PyAny>) {
         // The result is always `Ok`: the channel has no bound and is never closed.
-        let _ = self.0.put(future, false);
+        let _ = self.0.put(future, QueueLimit::Kept);
     }
 }
 

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use logspool_pool::jobs::{self, QueuePosition};
+use logspool_pool::jobs::{self, QueueLimit, QueuePosition};
 use logspool_pool::timers::Clock;
 use logspool_sys::clock;
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
@@ -147,8 +147,9 @@ fn take(
     check_callable(method, function)?;
     let context = shared.context(origin.pool.py())?;
     let job = Job::new(function, values, context, target()?, clock::ticks());
-    let beyond = never_waits && shared.options.overflow == Overflow::Block;
-    match shared.jobs.push(job, origin.place, beyond) {
+    let limit =
+        if never_waits && shared.options.overflow == Overflow::Block { QueueLimit::Ignored } else { QueueLimit::Kept };
+    match shared.jobs.push(job, origin.place, limit) {
         Ok(false) => Ok(()),
         Ok(true) => start_worker(origin, shared),
         Err((job, why)) => refused(origin, shared, job, why),
@@ -216,7 +217,7 @@ fn refused(origin: &JobOrigin<'_>, shared: &Arc<Shared>, mut job: Job, mut why: 
             }
             Overflow::CallerRuns => return run_here(py, shared, job),
         }
-        match shared.jobs.push(job, origin.place, false) {
+        match shared.jobs.push(job, origin.place, QueueLimit::Kept) {
             Ok(false) => return Ok(()),
             Ok(true) => return start_worker(origin, shared),
             Err(refused) => (job, why) = refused,

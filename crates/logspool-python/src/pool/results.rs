@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use logspool_pool::Channel;
 use logspool_pool::channel::{TakeOutcome, ValueRefused};
+use logspool_pool::jobs::QueueLimit;
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
@@ -67,7 +68,7 @@ impl Sender {
         let mut value = ResultItem::Result(result);
         let no_reader = || own.unwrap_or(room_waiters).has_ended();
         loop {
-            match self.channel.put(value, false) {
+            match self.channel.put(value, QueueLimit::Kept) {
                 Ok(()) => return Ok(true),
                 Err((_, ValueRefused::Closed)) => return Ok(false),
                 Err((back, ValueRefused::Full)) => value = back,
@@ -102,7 +103,7 @@ impl Sender {
     /// Sends an exception without waiting for room: each job sends at most one.
     pub fn put_exception(&self, exception: Owned) {
         // The channel refuses the exception if the results are closed. The exception is dropped then.
-        let _ = self.channel.put(ResultItem::Exception(exception), true);
+        let _ = self.channel.put(ResultItem::Exception(exception), QueueLimit::Ignored);
     }
 
     /// Ends this sender.

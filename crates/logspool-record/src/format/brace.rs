@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_python_rejects_or_is_not_reproduced_is_refused() {
+    fn formats_that_python_rejects_or_we_do_not_reproduce_are_refused() {
         for spec in [",", "_d", "n", "c", "z", ".", "5000", "dd", "\u{0665}"] {
             assert_eq!(None, BraceSpec::parse(spec), "{spec}");
         }

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_language_refuses_is_refused_with_its_place() {
+    fn templates_that_a_language_rejects_are_refused_with_the_position() {
         use ArgumentType::{Bool, Char, Float, Int, Pointer, Text, Uint};
         for (grammar, template, kinds, position, reason) in [
             (Grammar::Fmt, "n {:L}", &[Int][..], 4, "locale"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_language_takes_is_taken() {
+    fn templates_that_a_language_accepts_are_accepted() {
         use ArgumentType::{Bool, Char, Float, Int, Pointer, Rendered, Text, Uint};
         for (grammar, template, kinds) in [
             (Grammar::Fmt, "user {} did {} in {:.3f} ms", &[Text, Int, Float][..]),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_found_and_come_last() {
+    fn names_are_found_and_named_arguments_must_come_last() {
         let named = |name, kind| TypedArgument { name: Some(name), kind };
         let count = TypedArgument::unnamed(ArgumentType::Int);
         let user = named("user", ArgumentType::Text);

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn needs_name_what_the_format_shows() {
+    fn needs_list_everything_that_the_format_shows() {
         let format = compiled(Style::Brace, "{asctime} {lineno} {threadName} {user:>5} {user!a}").expect("supported");
 
         assert_eq!(["user"], format.needs().fields());

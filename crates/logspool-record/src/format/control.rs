@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_become_visible_and_others_stay() {
+    fn control_characters_become_visible_and_others_are_unchanged() {
         let shown = |text| escaped(text, LineEndRule::Escape);
 
         assert_eq!(None, shown("plain\ttext, \u{e4}\u{20ac}"));

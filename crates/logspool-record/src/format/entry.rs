@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_record_stands_under_its_name() {
+    fn every_part_of_a_record_is_stored_under_its_name() {
         let definition = SiteDefinition {
             file: "/srv/shop.py".to_owned(),
             line: 300,
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_record_does_not_have_is_left_out() {
+    fn missing_parts_of_a_record_are_omitted() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, "m").context_str(tag::EXCEPTION, "");
         let (parts, time) = read(&entry(&FormatSpec::entry(0), None, -1, &values));
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri takes minutes for megabytes of text")]
-    fn a_record_that_no_receiver_would_take_is_cut() {
+    fn a_record_too_large_for_every_receiver_is_cut() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, &"\u{20ac}".repeat(2_000_000)).context_str(tag::STACK, "the stack");
         values.field(&"n".repeat(1000)).str("long name");
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn every_format_of_another_kind_shows_no_containers() {
+    fn only_the_entry_format_shows_containers() {
         let json = Format::compile(&FormatSpec::json(&[], super::super::Extras::Append)).unwrap();
 
         assert!(Format::compile(&FormatSpec::entry(1)).unwrap().needs().contains(Need::Containers));
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_entry_are_not_shown() {
+    fn bytes_that_are_not_an_entry_are_not_shown() {
         let mut values = Encoder::new();
         values.context_str(tag::MESSAGE, "m");
         let bytes = entry(&FormatSpec::entry(1), None, 0, &values);

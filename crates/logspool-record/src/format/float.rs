@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn repr_is_pythons() {
+    fn repr_equals_that_of_python() {
         for (text, value) in [
             ("0.1", 0.1),
             ("1.0", 1.0),
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri takes minutes for numbers of hundreds of digits")]
-    fn both_roads_of_fixed_write_the_same() {
+    fn both_paths_of_fixed_formatting_write_the_same() {
         let mut seed = 0x2545_f491_4f6c_dd1du64;
         for _ in 0..20_000 {
             seed ^= seed << 13;
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn general_and_exponent_are_pythons() {
+    fn general_and_exponent_formats_equal_those_of_python() {
         assert_eq!("1e+05", written(123456.0, Notation::General, 0, Point::AsNeeded));
         assert_eq!("1.00000", written(1.0, Notation::General, 6, Point::Always));
         assert_eq!("1.23e+02", written(123.0, Notation::General, 3, Point::WithDigit));

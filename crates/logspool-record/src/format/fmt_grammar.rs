@@ -273,7 +273,7 @@ mod tests {
     use super::super::braced::{BracedGrammar, BracedTemplate};
 
     #[test]
-    fn errors_name_their_place() {
+    fn errors_name_their_position() {
         for (position, template, reason) in [
             (0, "{", "without `}`"),
             (2, "a {", "without `}`"),

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_leaves_a_marker() {
+    fn values_that_do_not_fit_leave_a_marker() {
         let mut encoder = Encoder::new();
         encoder.str("a").int(-1).int(1_000_000_000);
 

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_those_of_glibc() {
+    fn digits_equal_those_of_glibc() {
         for (text, magnitude, precision, has_point) in [
             ("0x0p+0", 0.0, None, false),
             ("0x1.p+0", 1.0, None, true),

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn members_come_in_order_and_absent_ones_are_left_out() {
+    fn members_are_in_order_and_absent_ones_are_omitted() {
         let mut encoder = Encoder::new();
         encoder.context_str(tag::MESSAGE, "a \"b\"\n\x01é").context_int(tag::THREAD, 7);
         let fields = [
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_escape_is_found_wherever_it_stands() {
+    fn the_first_escape_is_found_at_every_position() {
         // Two words and a remainder; Miri takes minutes for longer texts.
         for len in 0..if cfg!(miri) { 18 } else { 40 } {
             let mut text = vec![b'\xff'; len];
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_by_site_level_and_logger_is_never_shown_for_another() {
+    fn text_cached_for_a_site_level_and_logger_is_never_used_for_another() {
         use super::super::CompiledSite;
         use crate::definition::SiteDefinition;
 

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_splitlines() {
+    fn lines_equal_those_of_splitlines() {
         for (text, lines) in [
             ("", "[]"),
             ("a", r#"["a"]"#),

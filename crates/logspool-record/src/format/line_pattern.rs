@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_have_the_words_of_their_list() {
+    fn levels_are_shown_with_the_configured_words() {
         for (words, expected) in [
             (LevelWords::Upper, "INFO\n"),
             (LevelWords::Lower, "info\n"),
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_with_an_error_are_refused() {
+    fn invalid_patterns_are_refused() {
         for (pattern, reason) in [
             ("{", Unsupported::Syntax),
             ("}", Unsupported::Syntax),
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_asks_for_what_it_shows() {
+    fn a_pattern_needs_only_the_parts_that_it_shows() {
         let needs = |pattern| Format::compile(&spec(pattern)).expect("supported").needs().clone();
         assert!(needs("{file}").contains(Need::Site));
         assert!(needs("{fields}").contains(Need::AllFields));

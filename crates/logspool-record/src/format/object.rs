@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_value_of_a_key_takes_the_place_of_the_earlier_one() {
+    fn a_later_value_of_a_key_replaces_the_earlier_one() {
         let mut encoder = Encoder::new();
         encoder.context_str(tag::MESSAGE, "m");
         encoder.field("level").int(3).field("when").bool(false).field("a").int(1).field("b").int(2);
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_assigned_twice_keep_the_first_place() {
+    fn keys_assigned_twice_keep_the_first_position() {
         let mut encoder = Encoder::new();
         encoder.context_str(tag::MESSAGE, "m").context_str(tag::STACK, "s");
         encoder.field("x").int(1);

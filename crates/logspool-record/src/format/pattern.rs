@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_reproduced_is_refused() {
+    fn patterns_that_we_do_not_reproduce_are_refused() {
         for (style, template, reason) in [
             (Style::Percent, "%(message)d", Unsupported::Conversion),
             (Style::Percent, "%(message)r", Unsupported::Conversion),

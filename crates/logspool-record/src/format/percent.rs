@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_other_than_one_argument_is_not_deferrable() {
+    fn directives_without_exactly_one_argument_are_not_deferrable() {
         for source in
             ["%", "a%", "%z", "%(a)s", "%*d", "%.*f", "%5%", "%hhd", "%.-3f", "%é", "%(a", "%99999999999999999999d"]
         {

@@ -211,7 +211,7 @@ impl DigitsBefore {
     /// The byte before the place may be written.
     #[inline]
     unsafe fn byte(&mut self, byte: u8) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the byte before the place is in the reserved room of the line.
         unsafe {
             self.0 = self.0.sub(1);
             self.0.write(byte);
@@ -226,7 +226,7 @@ impl DigitsBefore {
     #[inline]
     unsafe fn pair(&mut self, pair: u64) {
         let pair = PAIRS[pair as usize];
-        // SAFETY: the caller's promise.
+        // SAFETY: both bytes before the place are in the reserved room of the line.
         unsafe {
             self.0 = self.0.sub(2);
             self.0.cast::<[u8; 2]>().write_unaligned(pair);
@@ -240,7 +240,7 @@ impl DigitsBefore {
     /// As many bytes before the place as the number has digits may be written.
     #[inline]
     unsafe fn whole(&mut self, mut value: u64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the line has reserved room for all digits before the place, which `digit_count` counted.
         unsafe {
             while value >= 100 {
                 self.pair(value % 100);

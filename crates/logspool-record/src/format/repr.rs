@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_and_escapes_are_pythons() {
+    fn quotes_and_escapes_equal_those_of_python() {
         assert_eq!(r#""a'b""#, repr(Value::Str("a'b"), NonAscii::Keep));
         assert_eq!(r#"'a\'b"'"#, repr(Value::Str("a'b\""), NonAscii::Keep));
         assert_eq!(r"'\x7f\x00\t\n\r\\'", repr(Value::Str("\x7f\0\t\n\r\\"), NonAscii::Keep));

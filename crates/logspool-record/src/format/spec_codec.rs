@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spec_comes_back_as_written() {
+    fn a_spec_is_read_back_unchanged() {
         for spec in specs() {
             let mut encoder = Encoder::new();
             spec.encode(&mut encoder);

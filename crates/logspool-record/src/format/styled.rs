@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_follows_once_and_before_the_exception() {
+    fn the_suffix_follows_once_before_the_exception() {
         for (text, shown) in [("m", "m<>\nE: x\n"), ("m<>", "m<>\nE: x\n"), ("", "<>\nE: x\n")] {
             let mut encoder = message(text);
             encoder.context_str(tag::EXCEPTION, "E: x");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_goes_before_the_time() {
+    fn a_field_comes_before_the_time() {
         let or_time = DerivedAttribute::FieldOrTime("when".to_owned());
         let mut spec = FormatSpec::styled(spec("%(when)s", "when", or_time));
         spec.date_format = Some("%Y".to_owned());

@@ -63,7 +63,7 @@ mod tests {
     use crate::record::Encoder;
 
     #[test]
-    fn nothing_is_replaced_in_a_plain_text() {
+    fn a_plain_text_is_rendered_unchanged() {
         let template = SiteTemplate::parse(Grammar::Plain, "100%% {{}} {x} %s");
         let mut out = Vec::new();
 

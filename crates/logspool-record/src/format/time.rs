@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-    fn default_time_has_milliseconds_and_datefmt_has_none() {
+    fn the_default_time_has_milliseconds_and_a_datefmt_time_has_not() {
         let mut spec = utc();
 
         assert_eq!("2001-09-09 01:46:40,123", asctime(&spec, 1_000_000_000_123_999_999));
@@ -281,13 +281,13 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-    fn the_second_is_that_of_the_rounded_float() {
+    fn the_second_is_taken_from_the_rounded_float() {
         assert_eq!("2023-03-04 07:12:01,000", asctime(&utc(), 1_677_913_920_999_999_900));
     }
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-    fn times_before_the_epoch_follow_the_versions_arithmetic() {
+    fn times_before_the_epoch_follow_the_arithmetic_of_the_python_version() {
         let mut spec = utc();
 
         assert_eq!("1969-12-31 23:59:58,500", asctime(&spec, -1_500_000_000));
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn formats_that_do_not_take_a_text_and_a_float_are_refused() {
+    fn formats_that_do_not_accept_a_text_and_a_float_are_refused() {
         let mut spec = utc();
         for format in ["%s", "%s,%03d%s", "%d,%s", "%s,%c", "%(a)s,%d", "%s %"] {
             spec.default_msec_format = Some(format.to_owned());
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no wcsftime")]
-    fn an_empty_pattern_makes_nothing() {
+    fn an_empty_pattern_gives_an_empty_text() {
         let mut out = Vec::new();
         Pattern::compile("", Zone::Local).expect("supported").push(0, &mut out);
 

@@ -325,7 +325,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_name_and_module_are_as_os_path_makes_them() {
+    fn file_name_and_module_equal_those_of_os_path() {
         for (file, filename, module) in [
             ("/a/b/app.py", "app.py", "app"),
             ("app", "app", "app"),

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_request_is_not_overtaken_for_ever() {
+    fn a_large_request_is_not_overtaken_forever() {
         let pool = MemoryPool::new(80);
         let small: Vec<_> = (0..7).map(|_| pool.try_acquire(HEAVY, 10).unwrap()).collect();
         let mut large = pin!(pool.acquire(OTHER, 70));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_whose_task_has_ended_holds_up_nobody() {
+    fn a_request_whose_task_has_ended_delays_no_other() {
         let pool = MemoryPool::new(80);
         let all = pool.try_acquire(THIRD, 70).unwrap();
         {

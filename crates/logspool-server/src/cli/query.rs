@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_that_is_called_count_is_counted() {
+    fn a_field_named_count_is_counted() {
         for (expected, line) in [
             ("count,count\r\na,5\r\n", r#"{"count":"a","count":5}"#),
             ("count,count\r\n,7\r\n", r#"{"count":null,"count":7}"#),

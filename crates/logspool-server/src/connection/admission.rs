@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_can_be_taken_and_comes_back() {
+    fn every_slot_can_be_used_and_is_freed() {
         let admission = admission(0);
         let address = |number: u32| Origin::V4(Ipv4Addr::from_bits(number));
         let mut slots: Vec<_> =
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_number_for_a_peer_replaces_its_share() {
+    fn a_configured_number_for_a_peer_replaces_its_share() {
         let admission = admission(4096);
         let (_slots, refusal) = take_all(&admission, origin(1), TrafficKind::Records);
         assert_eq!(Refusal::Full { limit: 4096 }, refusal);

@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_zone_of_a_listener_is_that_of_times_without_one() {
+    fn times_without_a_zone_are_in_the_zone_of_the_listener() {
         let metrics = Metrics::default();
         let read = |protocol, frame: &str, zone| {
             let peer = Peer::socket(([127, 0, 0, 1], 7).into()).with_zone(Zone::by_name(zone));
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pickle_is_worth_a_record() {
+    fn an_empty_pickle_becomes_an_error_record() {
         assert_eq!(UNDECODED_LOGGER, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_no_reasons() {
+    fn rows_are_not_mistaken_for_reasons() {
         for row in [r#"{"error":"x","count":2}"#, r#"{"message":"x"}"#, r#"{"error":"#, r#"{"error":null}"#, ""] {
             assert_eq!(None, reason(row));
         }

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn records_sent_to_the_paths_of_the_page_are_not_answered_by_it() {
+    fn records_sent_to_paths_of_the_page_are_not_answered_with_the_page() {
         assert!(file(&Method::GET, "/", None).is_some());
         assert!(file(&Method::HEAD, "/", None).is_some());
         for (method, path, query) in
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn no_script_makes_markup_of_text() {
+    fn no_script_inserts_text_as_markup() {
         for (path, kind, text) in FILES {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"] {
                 assert!(kind != SCRIPT || !text.contains(way), "{path} has {way}");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_forbids_all_that_the_page_does_not_need() {
+    fn the_answer_forbids_everything_that_the_page_does_not_need() {
         let answer = answer(HTML, "x");
 
         let policy = answer.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();

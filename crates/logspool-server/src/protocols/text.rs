@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_told_from_http_and_counted_octets() {
+    fn text_is_distinguished_from_http_and_counted_octets() {
         for text in ["Hello", "GETTING there", "2026-11-22 10:00", "7 items", "12 monkeys", "1 opener"] {
             assert_eq!(Some(true), is_text(text.as_bytes()), "{text}");
         }

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_known_by_its_name() {
+    fn a_field_is_recognised_by_its_name() {
         for field in &KNOWN {
             assert_eq!(*field, Field::named(field.name()));
         }

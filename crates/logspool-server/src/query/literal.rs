@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_beyond_64_bits_are_known() {
+    fn integers_beyond_64_bits_are_recognised() {
         for (expected, text) in [
             (Some(1 << 63), "9223372036854775808"),
             (Some(-(1 << 63) - 1), "-9223372036854775809"),

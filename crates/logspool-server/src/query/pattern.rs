@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_expression_is_valid_and_bounded() {
+    fn an_expression_must_be_valid_and_bounded() {
         assert!(Pattern::new("^5..$").unwrap().is_match("503"));
         assert_eq!("unclosed group", Pattern::new("a(b").unwrap_err().to_string());
         let large = Pattern::new(r"\w{1000}{1000}").unwrap_err().to_string();

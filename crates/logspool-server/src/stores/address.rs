@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn no_scheme_is_of_two_kinds() {
+    fn every_scheme_belongs_to_one_kind() {
         let mut schemes: Vec<_> = ALL.iter().flat_map(|kind| kind.schemes).collect();
         let count = schemes.len();
         schemes.sort_unstable();

@@ -200,7 +200,7 @@ fn step() -> u64 {
 }
 
 #[test]
-fn a_changed_byte_costs_the_frame_that_it_is_in() {
+fn a_changed_byte_loses_only_its_frame() {
     // Adds one to the step, so that the changed bytes fall on every place inside a head in some frame.
     let step = if step() == 1 { 1 } else { step() + 1 };
     let count: u64 =
@@ -209,13 +209,13 @@ fn a_changed_byte_costs_the_frame_that_it_is_in() {
 }
 
 #[test]
-fn a_cut_segment_keeps_what_is_before_the_cut() {
+fn a_truncated_segment_keeps_the_frames_before_the_cut() {
     let count: u64 =
         [0, 1].iter().map(|others| cut_segments(*others, step()).unwrap_or_else(|what| panic!("{what}"))).sum();
     println!("{count} lengths, 0 records lost before the cut");
 }
 
 #[test]
-fn files_used_again_do_not_bring_back_a_former_stream() {
+fn reused_files_do_not_bring_back_a_former_stream() {
     begin_anew_among_spares().unwrap_or_else(|what| panic!("{what}"));
 }

@@ -64,7 +64,7 @@ fn read_all(spool: &mut Spool<SimDisk>) -> (Vec<u64>, Vec<(u64, u64, GapReason)>
 }
 
 #[test]
-fn a_segment_that_is_missing_is_a_gap_that_is_counted() {
+fn a_missing_segment_is_counted_as_a_gap() {
     let simulation = five_segments();
     let names = segments(&simulation);
     assert_eq!(5, names.len());
@@ -79,7 +79,7 @@ fn a_segment_that_is_missing_is_a_gap_that_is_counted() {
 }
 
 #[test]
-fn the_last_segment_is_missed_too() {
+fn a_missing_last_segment_is_noticed_too() {
     let simulation = five_segments();
     let names = segments(&simulation);
     simulation.borrow_mut().files.remove(0, &names[4]);
@@ -91,7 +91,7 @@ fn the_last_segment_is_missed_too() {
 }
 
 #[test]
-fn a_segment_that_everybody_has_read_is_not_missed() {
+fn a_segment_read_by_all_readers_is_not_missed() {
     let simulation = five_segments();
     let mut spool = open(&simulation);
     spool.ack(CONSUMER, 15).unwrap();
@@ -138,7 +138,7 @@ fn a_segment_of_another_stream_is_set_aside() {
 }
 
 #[test]
-fn numbers_that_were_left_out_are_told_apart_from_lost_ones() {
+fn skipped_numbers_are_distinguished_from_lost_ones() {
     let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
     let mut spool = open(&simulation);
     spool.add_consumer(CONSUMER).unwrap();
@@ -153,7 +153,7 @@ fn numbers_that_were_left_out_are_told_apart_from_lost_ones() {
 }
 
 #[test]
-fn a_frame_that_changes_under_an_open_spool_costs_itself_alone() {
+fn a_frame_that_changes_under_an_open_spool_loses_only_itself() {
     let simulation = five_segments();
     let mut spool = open(&simulation);
     let names = segments(&simulation);
@@ -166,7 +166,7 @@ fn a_frame_that_changes_under_an_open_spool_costs_itself_alone() {
 }
 
 #[test]
-fn a_disk_that_cannot_be_read_is_asked_again_and_then_given_up() {
+fn reads_from_a_failing_disk_are_retried_and_then_abandoned() {
     let simulation = five_segments();
     let mut spool = open(&simulation);
     simulation.borrow_mut().faults = Faults { read: 1000, ..Faults::default() };
@@ -183,7 +183,7 @@ fn a_disk_that_cannot_be_read_is_asked_again_and_then_given_up() {
 }
 
 #[test]
-fn what_took_several_segments_to_take_over_is_there_when_others_follow() {
+fn records_taken_over_in_several_segments_remain_when_others_follow() {
     let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
     let large = Options { segment_bytes: 8192, max_bytes: 20 * 8192, ..options() };
     let mut spool = open_with(&simulation, large);
@@ -201,7 +201,7 @@ fn what_took_several_segments_to_take_over_is_there_when_others_follow() {
 }
 
 #[test]
-fn a_failed_sync_costs_a_file_and_no_record() {
+fn a_failed_sync_costs_a_file_but_no_record() {
     let simulation = Simulation::new(SimulatedFiles::default(), Random::new(1));
     let mut spool = open(&simulation);
     spool.add_consumer(CONSUMER).unwrap();

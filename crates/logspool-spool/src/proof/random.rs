@@ -74,7 +74,7 @@ fn explore(first: u64, wanted: u64) -> Result<(Count, u64), Violation> {
 const ONCE_BROKEN: [u64; 5] = [1_753_317_566_549_487, 10_983, 120_271_500, 5_001_773, 1_520_262_000];
 
 #[test]
-fn programs_that_broke_a_promise_once_keep_it() {
+fn programs_that_once_broke_a_promise_keep_it() {
     for seed in ONCE_BROKEN {
         if let Err(violation) = run_seed(seed) {
             panic!("{}", violation.explain());

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_warns_of_the_highest_threshold_only() {
+    fn a_jump_warns_only_about_the_highest_threshold() {
         assert_eq!(vec![100], warnings(&[0, 1000, 1000, 900]));
     }
 
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overflow_of_no_bytes_warns_of_nothing() {
+    fn an_overflow_of_zero_bytes_causes_no_warning() {
         let mut watch = DepthWatch::default();
         watch.note(0, 0, 50);
         assert_eq!(None, watch.take());

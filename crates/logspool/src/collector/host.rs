@@ -22,8 +22,11 @@ pub trait CollectorHost {
     /// Sets whether every sink is stuck and the overflow is full. While this is set, callers wait only briefly.
     fn set_saturated(&self, saturated: bool);
 
-    /// Records refused because the queue was full, since the pipeline began.
-    fn refusals(&self) -> u64;
+    /// Records refused because the queue was full, of which no message has told yet.
+    fn untold_refusals(&self) -> u64;
+
+    /// Notes that a message tells of so many refusals.
+    fn note_told(&self, refusals: u64);
 
     /// Bytes that wait for outputs, in the overflow and in the fullest spool, and their limit.
     fn depth(&self) -> (u64, u64);

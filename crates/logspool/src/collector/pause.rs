@@ -4,6 +4,8 @@
 //! less than an eighth of every ring may be followed by one twice as long: two such longer pauses leave each ring less
 //! than half full. So a thread that logs at a steady pace does not wake the collector, which would take it 13 us.
 
+use std::time::Duration;
+
 use super::CollectorTurn;
 
 /// First and longest pause of a collector with little to do. With pauses of 5 ms it uses 0.1 to 0.4 % of a core.
@@ -18,8 +20,10 @@ const PAUSE_NS: std::ops::RangeInclusive<u64> = 500_000..=5_000_000;
 const SHORT_PAUSE_NS: u64 = 125_000;
 /// Longest pause while a flush is under way, or while the outlets cannot take a batch.
 const WAITING_PAUSE_NS: u64 = 1_000_000;
-/// Longest pause of a collector that had no records for a second. It uses some 0.3 % of a core.
-const QUIET_PAUSE_NS: u64 = 20_000_000;
+/// Longest pause of a collector: of one that had no records for a second. It uses some 0.3 % of a core.
+///
+/// It is also the least `flush_interval`: every interval that a program can ask for is kept.
+pub const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 /// The collector's next pause.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ impl Pause {
 
     /// Returns the pause to make now, in nanoseconds, and doubles the next one.
     pub fn take(&mut self, is_quiet: bool) -> u64 {
-        let longest = if is_quiet { QUIET_PAUSE_NS } else { *PAUSE_NS.end() };
+        let longest = if is_quiet { LONGEST_PAUSE.as_nanos() as u64 } else { *PAUSE_NS.end() };
         self.last = self.nanoseconds;
         self.nanoseconds = (self.nanoseconds * 2).min(longest);
         self.last

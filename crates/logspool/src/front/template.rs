@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_escapes_are_no_captures() {
+    fn arguments_and_escapes_are_not_captures() {
         for text in [
             "", "{}", "{0}", "{{name}}", "{:>8.3}", "{:08x}", "{:?}", "{:#010b}", "{x}", "{:x$}", "{:1$}", "{:.*}",
             "{", "{:é>8}",

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stays_for_what_can_still_be_delivered() {
+    fn the_keeper_stays_while_records_can_still_be_delivered() {
         let files = ["1-2-3-4.lock", "1-2-3-4.seg", "file-1-2.side"];
         let unwritable = |path: &str| Reason::Unwritable { path: path.into(), error: "why".into(), records: 3 };
         let gone = || Reason::Undeliverable { sink: "stderr".into(), records: 3 };

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keeper_is_no_child_and_its_end_shows() {
+    fn a_keeper_is_not_a_child_and_its_end_is_detected() {
         assert!(start().is_err(), "nobody has named a command");
         set_command(Ok(command(&["/bin/sh", "-c", "exec sleep 611 # $0"])));
         let handover = start().unwrap();

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_comes_back_from_its_value() {
+    fn a_field_is_restored_from_its_value() {
         for duration in [Duration::ZERO, Duration::from_millis(10), Duration::from_secs(3600), FOR_EVER] {
             comes_back(duration);
         }
@@ -223,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_or_overlong_time_is_for_ever() {
+    fn an_infinite_or_too_long_time_means_forever() {
         for seconds in [f64::INFINITY, 1e300] {
             assert_eq!(Ok(FOR_EVER), Duration::from_value(&OptionValue::Seconds(seconds)));
         }
     }
 
     #[test]
-    fn a_path_that_is_not_utf8_is_no_text() {
+    fn a_path_that_is_not_utf8_is_not_text() {
         let path = OptionValue::Path(OsStr::from_bytes(b"/a\xff").into());
 
         assert_eq!(Err("\"/a\\xFF\" is not UTF-8".to_owned()), String::from_value(&path));

@@ -76,6 +76,7 @@ fn begin(number: u64) -> Option<Pipeline> {
         standstill: AtomicBool::new(false),
         waiting: AtomicU32::new(0),
         refusals: AtomicU64::new(0),
+        refusals_told: AtomicU64::new(0),
         fallen_back: AtomicBool::new(false),
         removed: AtomicBool::new(false),
         is_past: AtomicBool::new(false),

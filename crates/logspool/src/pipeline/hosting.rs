@@ -36,8 +36,12 @@ impl CollectorHost for Pipeline {
         }
     }
 
-    fn refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed)
+    fn untold_refusals(&self) -> u64 {
+        self.refusals.load(Ordering::Relaxed) - self.refusals_told.load(Ordering::Relaxed)
+    }
+
+    fn note_told(&self, refusals: u64) {
+        self.refusals_told.fetch_add(refusals, Ordering::Relaxed);
     }
 
     fn depth(&self) -> (u64, u64) {

@@ -2,12 +2,13 @@
 //!
 //! Each option needs only its row. The signature of `logspool.install`, its docstring, its checks and its reference
 //! page are generated from the rows (`make generated`). The bindings read `keeper`, `crash_signals`, `uncaught`,
-//! `defer_formatting` and the options of the rules (`redact_keys` and those after it). Nothing reads `flush_interval` and `flush_records`: the collector looks for records so often that
-//! every allowed value is met.
+//! `defer_formatting` and the options of the rules (`redact_keys` and those after it). `flush_interval` and
+//! `flush_records` are upper limits that no code has to read: their least values are what the collector keeps anyway.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::collector::LONGEST_PAUSE;
 use crate::option::{self, OptionField, OptionShape, OptionTable, OptionValue};
 
 crate::options! {
@@ -32,9 +33,9 @@ crate::options! {
         pub blocking_levels: Option<Vec<u16>> = Nothing,
         /// Longest wait of a call for room. None: 0.1; `float("inf")`: for ever.
         pub blocking_timeout: BlockingTimeout [seconds 0.0..={f64::INFINITY}] = Nothing,
-        // Chosen: the collector looks for records every 20 ms at the latest, so any value of 20 ms or more is met.
+        // The collector looks for records at least so often as the least value says: it keeps every value.
         /// A record is handed to the system at most this long after its call.
-        pub flush_interval: Duration [seconds 0.02..=3600.0] = Seconds(0.5),
+        pub flush_interval: Duration [seconds {LONGEST_PAUSE.as_secs_f64()}..=3600.0] = Seconds(0.5),
         /// A record is handed to the system at most this many records later, to within 20 ms, also before
         /// `flush_interval` has passed.
         pub flush_records: u32 ["records", 1..=1000000000] = Whole(100),

@@ -79,6 +79,7 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         offered,
         accepted,
         refused,
+        refusals_told: pipeline.refusals_told.load(Ordering::Relaxed),
         in_lanes,
         lane_bytes,
         oldest_in_lanes_seconds: oldest_ticks.map_or(0.0, |ticks| age_seconds(segment, ticks)),

@@ -55,6 +55,8 @@ pub struct Pipeline {
     /// Number of calls that wait for room now.
     pub(super) waiting: AtomicU32,
     pub(super) refusals: AtomicU64,
+    /// How many of the refusals a message of the collector has told.
+    pub(super) refusals_told: AtomicU64,
     /// Set when the queued records of ERROR and above were shown on standard error at the end of the process.
     pub(super) fallen_back: AtomicBool,
     /// Whether the segment had files and they were removed.

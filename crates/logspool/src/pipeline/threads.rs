@@ -81,7 +81,7 @@ impl Pipeline {
             *slot = Some(collector);
             // The thread that resumes the native threads clears `leave` and then starts the collector if none runs.
             // Either that thread finds no collector and starts one, or this collector finds `leave` cleared and stays
-            // (model: `a_thread_is_never_left_out`). Otherwise a record pushed in between would wait until the next
+            // (model: `a_thread_never_misses_its_run`). Otherwise a record pushed in between would wait until the next
             // flush.
             let is_to_leave = || {
                 progress::note();

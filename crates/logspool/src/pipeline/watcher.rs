@@ -39,7 +39,7 @@ impl Watcher {
     /// Waits until `deadline` for a look that is under way. Other processes deliver what that look has not delivered.
     pub(super) fn pause(&self, deadline: Instant) {
         // Either the watcher sees the pause before it looks, or this thread sees the look (model:
-        // `no_work_begins_in_a_pause`).
+        // `no_work_starts_during_a_pause`).
         self.looks.pause_until(monotonic_ns() + PAUSE_NS);
         while self.looks.is_working() && Instant::now() < deadline {
             sleep_interruptibly(Duration::from_micros(100));

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_disk_cannot_read_twice_is_damage_and_what_may_pass_is_not() {
+    fn repeated_read_errors_of_a_disk_are_damage_and_transient_ones_are_not() {
         assert_eq!((Ok(Some(7)), 1), in_reads(&[Ok(7)]));
         assert_eq!((Ok(Some(7)), 2), in_reads(&[Err(libc::EIO), Ok(7)]));
         assert_eq!((Ok(None), 2), in_reads(&[Err(libc::EIO), Err(libc::EBADMSG)]));

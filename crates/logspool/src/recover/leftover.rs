@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_are_told_apart() {
+    fn kinds_of_file_names_are_distinguished() {
         assert_eq!(Some(LeftoverKind::Overflow(3, 12)), kind("over-3-12"));
         assert_eq!(Some(LeftoverKind::Blob(7)), kind("blob-7"));
         for foreign in ["over-3", "over-999-1", "blob-x", "seg.bak", ""] {

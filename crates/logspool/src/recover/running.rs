@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_lanes_and_header_are_added_up() {
+    fn counters_of_lanes_and_header_are_added_up() {
         let file = segment(|bytes| {
             let lane = |index: usize| lane_offset(index) as usize;
             store(bytes, offset_of!(Header, batched) + 8 * 2, 7);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_words_of_a_damaged_segment_overflow_nothing() {
+    fn huge_counters_of_a_damaged_segment_cause_no_overflow() {
         let file = segment(|bytes| {
             let first = offset_of!(Header, pid);
             bytes[first..].fill(0xff);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_other_files_say_what_they_are() {
+    fn other_versions_and_other_files_are_reported_as_such() {
         let other = segment(|bytes| bytes[8..12].copy_from_slice(&9_u32.to_ne_bytes()));
         assert!(SegmentCounters::read(&other).unwrap_err().contains("version 9"));
         let text = tempfile::NamedTempFile::new().unwrap();

@@ -592,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_torn_in_a_later_record_is_completed_and_the_stretch_repeated() {
+    fn a_line_torn_in_a_later_record_is_completed_and_the_range_repeated() {
         assert_eq!("1 b\n2 c\n1 b\n2 c\n3 d\n", appended("1 b\n2", &["1 b\n", "2 c\n", "3 d\n"], 0));
     }
 
@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn a_torn_record_longer_than_the_end_that_is_read_first_is_completed() {
+    fn a_torn_record_longer_than_the_tail_read_first_is_completed() {
         let long = format!("1 {}\n", "x".repeat(300_000));
         let whole = format!("0 a\n{long}");
 
@@ -615,7 +615,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_inside_a_record_of_a_fresh_file_goes_back_to_its_start() {
+    fn an_offset_inside_a_record_of_a_new_file_goes_back_to_the_start_of_the_record() {
         assert_eq!("2 c\n", appended("", &["1 b\n", "2 c\n"], 6));
     }
 

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_what_they_recover_and_each_has_sinks_of_its_own() {
+    fn threads_share_the_recovery_work_and_each_has_its_own_sinks() {
         let (_path, folder) = folder();
         let (mut one, mut other) = (join(&folder).unwrap(), join(&folder).unwrap());
         assert!(one.take_sink(3) && one.take_sink(3) && other.take_sink(4));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_removed_is_shared_with_nobody() {
+    fn a_finished_recovery_is_not_shared_with_later_threads() {
         let (_path, folder) = folder();
         let leftover = Leftover { name: NAME.to_owned(), lock: true, ..Leftover::default() };
         let (one, other) = (join(&folder).unwrap(), join(&folder).unwrap());

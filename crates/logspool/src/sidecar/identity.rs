@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_alike_with_and_without_memory() {
+    fn names_are_the_same_with_and_without_memory() {
         for identity in [
             Identity { device: 0, inode: 0 },
             Identity { device: 0x801, inode: u64::MAX },

@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read() {
+    fn a_written_intent_is_read_back() {
         let head = SidecarHead {
             identity: Identity { device: 0x801, inode: 77 },
             birth_ns: 5,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_no_intent() {
+    fn invalid_bytes_are_not_an_intent() {
         assert_eq!(Read::New, SidecarHead::decode(&[0; HEAD_BYTES]));
         assert_eq!(Read::Foreign, SidecarHead::decode(&[1; HEAD_BYTES]));
         assert_eq!(None, Intent::decode(&[0; INTENT_BYTES]));

@@ -2,7 +2,7 @@
 //!
 //! Atomics belong in `queue` and `stats`; those of this file are an exception: the words of a place. `take` publishes
 //! the descriptor last, and `named` observes it first. So whoever reads a descriptor also reads its name (model:
-//! `a_descriptor_comes_with_its_name`).
+//! `a_descriptor_is_visible_together_with_its_name`).
 
 use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicI32, AtomicU32, AtomicU64, Ordering};

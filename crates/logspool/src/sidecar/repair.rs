@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_tells_how_much_is_out() {
+    fn the_file_shows_how_many_bytes_were_written() {
         assert_eq!(FoundBytes::Out(0), found_in("0\n", 2, "1 a\n2 b\n"));
         assert_eq!(FoundBytes::Out(5), found_in("0\n1 a\n2", 2, "1 a\n2 b\n"));
         assert_eq!(FoundBytes::Out(8), found_in("0\n1 a\n2 b\n", 2, "1 a\n2 b\n"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_foreign_lines_is_found() {
+    fn bytes_after_foreign_lines_are_found() {
         assert_eq!(FoundBytes::Out(8), found_in("foreign\n1 a\n2 b\n", 0, "1 a\n2 b\n"));
         assert_eq!(FoundBytes::Out(5), found_in("foreign\n1 a\n2", 0, "1 a\n2 b\n"));
         assert_eq!(FoundBytes::Among { out: 4, torn: true }, found_in("1 a\n2foreign\n", 0, "1 a\n2 b\n"));
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_foreign_line_the_torn_one_is_repeated_and_counted() {
+    fn a_torn_line_before_a_foreign_one_is_repeated_and_counted() {
         assert_eq!(("1 a\n2foreign\n2 b\n".to_owned(), 1), repaired("1 a\n2foreign\n", 0, "1 a\n2 b\n", true));
         assert_eq!(("foreign\n1 a\n".to_owned(), 1), repaired("foreign", 0, "1 a\n", true));
         assert_eq!(("foreign\n1 a\n".to_owned(), 0), repaired("foreign\n", 0, "1 a\n", true));

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stamp_shows_as_much_as_its_precision_and_is_known_again() {
+    fn a_stamp_has_the_configured_precision_and_is_recognised_again() {
         let time = WallTime::at(1_709_251_198, Zone::Utc);
 
         assert_eq!("2024-02-29", time.stamp(Precision::Day));

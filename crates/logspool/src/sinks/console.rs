@@ -149,7 +149,7 @@ mod tests {
     use crate::sink::Mark;
 
     #[test]
-    fn a_pipe_gets_whole_records_with_each_write_but_for_one_that_is_too_long() {
+    fn each_write_to_a_pipe_has_whole_records_except_for_too_long_ones() {
         let mut ends = [0; 2];
         // With O_DIRECT the pipe keeps writes apart: each read returns one write.
         // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_after_the_first_look_at_a_closed_pipe_gets_there() {
+    fn records_after_the_first_check_of_a_closed_pipe_are_delivered() {
         let (mut ends, mut read) = ([0; 2], [0; 100]);
         // SAFETY: `ends` is a valid buffer for two descriptors, which have no other owner.
         let (mut reader, writer) = unsafe {

@@ -9,7 +9,6 @@
 mod document;
 
 use std::io;
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -17,7 +16,6 @@ use super::http::{
     self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome,
 };
 use super::parts::RecordParts;
-use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;
@@ -31,7 +29,7 @@ const PATH: &str = "/_bulk";
 /// Leaves out of an answer what the sink does not read.
 const QUERY: &str = "?filter_path=errors,items.*.status,items.*.error.type,items.*.error.reason";
 
-crate::options! {
+http::options! {
     /// Sends records to Elasticsearch, OpenSearch, or another receiver of their bulk interface, in the Elastic Common
     /// Schema.
     pub struct ElasticsearchOptions {
@@ -41,22 +39,6 @@ crate::options! {
         pub index: IndexName = Text("logs-logspool-default"),
         /// More headers, one `Name: value` a line; `Authorization: ApiKey KEY` for an API key.
         pub headers: Option<HttpHeaders> = Nothing,
-        /// User name for basic authentication.
-        pub user: Option<String> = Nothing,
-        /// Password for basic authentication.
-        pub password: Option<Secret> = Nothing,
-        /// Token for bearer authentication.
-        pub token: Option<Secret> = Nothing,
-        /// File with the certificates of the authorities to trust, in PEM; by default those of the system.
-        pub authorities: Option<String> as Path = Nothing,
-        /// Longest time for a request and its answer.
-        pub timeout_seconds: Duration [seconds 0.1..=600.0] = Seconds(10.0),
-        /// Whether requests are compressed by gzip.
-        pub compress: bool = Switch(true),
-        /// Most bytes of records in a request, before they are encoded.
-        pub batch_bytes: u32 ["bytes", 1024..=16777216] = Whole(1048576),
-        /// Most records in a request.
-        pub batch_records: u32 ["records", 1..=100000] = Whole(1000),
     }
 }
 
@@ -99,19 +81,7 @@ impl SinkOptions for ElasticsearchOptions {
     }
 
     fn samples(path: &str, _: i32) -> Vec<Self> {
-        vec![Self {
-            address: HttpAddress::sample(path),
-            index: IndexName("logs-app".to_owned()),
-            headers: None,
-            user: None,
-            password: None,
-            token: None,
-            authorities: None,
-            timeout_seconds: Duration::from_secs(10),
-            compress: false,
-            batch_bytes: 1 << 20,
-            batch_records: 1000,
-        }]
+        vec![http::sample!(path, index: IndexName("logs-app".to_owned()))]
     }
 }
 
@@ -242,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_index_has_are_refused() {
+    fn invalid_index_names_are_refused() {
         for name in ["", "Logs", "a/b", "_a", "-a", "a b", "..", "a?x"] {
             assert!(IndexName::from_value(&OptionValue::Text(name.to_owned())).is_err(), "{name}");
         }

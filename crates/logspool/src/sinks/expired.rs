@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn early_rules_take_neighbours_and_current_ones_do_not() {
+    fn early_rules_match_neighbouring_files_and_current_rules_do_not() {
         for name in [&b"app.log2.2024-02-29"[..], b"app.log.2024-02-29.gz", b"app.log.2024-02-29\n"] {
             assert!(is_backup(name, b"app.log", Precision::Day, RotationRules::EARLY));
             assert!(!is_backup(name, b"app.log", Precision::Day, RotationRules::CURRENT));

@@ -54,6 +54,53 @@ pub struct HttpSettings {
     pub batch_records: usize,
 }
 
+/// Declares the options of a sink: `address`, its own and `headers`, and after them those that each sink has.
+macro_rules! options {
+    ($(#[doc = $about:literal])+ pub struct $name:ident { $($own:tt)+ }) => {
+        $crate::options! {
+            $(#[doc = $about])+
+            pub struct $name {
+                $($own)+
+                /// User name for basic authentication.
+                pub user: Option<String> = Nothing,
+                /// Password for basic authentication.
+                pub password: Option<$crate::sinks::secret::Secret> = Nothing,
+                /// Token for bearer authentication.
+                pub token: Option<$crate::sinks::secret::Secret> = Nothing,
+                /// File with the certificates of the authorities to trust, in PEM; by default those of the system.
+                pub authorities: Option<String> as Path = Nothing,
+                /// Longest time for a request and its answer.
+                pub timeout_seconds: std::time::Duration [seconds 0.1..=600.0] = Seconds(10.0),
+                /// Whether requests are compressed by gzip.
+                pub compress: bool = Switch(true),
+                /// Most bytes of records in a request, before they are encoded.
+                pub batch_bytes: u32 ["bytes", 1024..=16777216] = Whole(1048576),
+                /// Most records in a request.
+                pub batch_records: u32 ["records", 1..=100000] = Whole(1000),
+            }
+        }
+    };
+}
+
+/// Makes the sample of such options for a test of the receiver at `$path`, with the own fields of a sink.
+macro_rules! sample {
+    ($path:expr, $($field:ident: $value:expr),+ $(,)?) => {
+        Self {
+            address: HttpAddress::sample($path),
+            $($field: $value,)+
+            headers: None,
+            user: None,
+            password: None,
+            token: None,
+            authorities: None,
+            timeout_seconds: std::time::Duration::from_secs(10),
+            compress: false,
+            batch_bytes: 1 << 20,
+            batch_records: 1000,
+        }
+    };
+}
+
 /// Makes [`HttpSettings`] of the options of a sink, which has fields of these names.
 macro_rules! settings {
     ($options:expr, $path:expr) => {
@@ -72,4 +119,4 @@ macro_rules! settings {
     };
 }
 
-pub(super) use settings;
+pub(super) use {options, sample, settings};

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_is_a_field() {
+    fn every_part_becomes_a_field() {
         let parts = [
             ("logger", "shop.cart"),
             ("file", "/srv/shop.py"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_journald_accepts() {
+    fn field_names_are_valid_for_journald() {
         for (name, expected) in [
             ("user", "USER"),
             ("_private", "PRIVATE"),

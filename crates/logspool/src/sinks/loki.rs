@@ -7,14 +7,12 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::http::shapes::{PairList, json_object, level_word, logfmt, time_ns};
 use super::http::{self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink};
 use super::parts::RecordParts;
-use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape};
 use crate::sink::Sink;
@@ -22,7 +20,7 @@ use logspool_record::definition::{Descriptor, OptionValue};
 
 const PATH: &str = "/loki/api/v1/push";
 
-crate::options! {
+http::options! {
     /// Sends records to Grafana Loki, or to another receiver of its push interface.
     pub struct LokiOptions {
         /// `http://host:port` or `https://host:port`; `/loki/api/v1/push` is added.
@@ -38,22 +36,6 @@ crate::options! {
         pub structured_metadata: bool = Switch(false),
         /// More headers, one `Name: value` a line; `X-Scope-OrgID: NAME` chooses a tenant.
         pub headers: Option<HttpHeaders> = Nothing,
-        /// User name for basic authentication.
-        pub user: Option<String> = Nothing,
-        /// Password for basic authentication.
-        pub password: Option<Secret> = Nothing,
-        /// Token for bearer authentication.
-        pub token: Option<Secret> = Nothing,
-        /// File with the certificates of the authorities to trust, in PEM; by default those of the system.
-        pub authorities: Option<String> as Path = Nothing,
-        /// Longest time for a request and its answer.
-        pub timeout_seconds: Duration [seconds 0.1..=600.0] = Seconds(10.0),
-        /// Whether requests are compressed by gzip.
-        pub compress: bool = Switch(true),
-        /// Most bytes of records in a request, before they are encoded.
-        pub batch_bytes: u32 ["bytes", 1024..=16777216] = Whole(1048576),
-        /// Most records in a request.
-        pub batch_records: u32 ["records", 1..=100000] = Whole(1000),
     }
 }
 
@@ -130,22 +112,13 @@ impl SinkOptions for LokiOptions {
     }
 
     fn samples(path: &str, _: i32) -> Vec<Self> {
-        vec![Self {
-            address: HttpAddress::sample(path),
+        vec![http::sample!(
+            path,
             labels: LokiLabels(PairList(vec![("app".to_owned(), "shop".to_owned())])),
             logger_label: false,
             line: LokiLine::Message,
             structured_metadata: false,
-            headers: None,
-            user: None,
-            password: None,
-            token: None,
-            authorities: None,
-            timeout_seconds: Duration::from_secs(10),
-            compress: false,
-            batch_bytes: 1 << 20,
-            batch_records: 1000,
-        }]
+        )]
     }
 }
 
@@ -256,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_loki_refuses_are_refused_at_once() {
+    fn labels_that_loki_would_refuse_are_refused_at_once() {
         for text in ["a-b=c", "1a=b", "level=x", "logger=x", "app"] {
             let error = LokiLabels::from_value(&OptionValue::Text(text.to_owned())).unwrap_err();
             assert!(error.contains("(fix: "), "{error}");

@@ -9,7 +9,6 @@ mod proto;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::time::Duration;
 
 use prost::Message;
 use serde_json::{Map, Value};
@@ -19,7 +18,6 @@ use super::http::{
     self, BatchVerdict, HttpAddress, HttpAnswer, HttpFormat, HttpHeaders, HttpRecord, HttpSink, RecordOutcome,
 };
 use super::parts::RecordParts;
-use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::sink::Sink;
 use convert::{attribute, log_record};
@@ -31,7 +29,7 @@ use proto::{
 
 const PATH: &str = "/v1/logs";
 
-crate::options! {
+http::options! {
     /// Sends records to an OpenTelemetry Collector, or to another receiver of OTLP over HTTP.
     pub struct OtlpOptions {
         /// `http://host:port` or `https://host:port`; `/v1/logs` is added.
@@ -42,22 +40,6 @@ crate::options! {
         pub resource: PairList = Text(""),
         /// More headers, one `Name: value` a line.
         pub headers: Option<HttpHeaders> = Nothing,
-        /// User name for basic authentication.
-        pub user: Option<String> = Nothing,
-        /// Password for basic authentication.
-        pub password: Option<Secret> = Nothing,
-        /// Token for bearer authentication.
-        pub token: Option<Secret> = Nothing,
-        /// File with the certificates of the authorities to trust, in PEM; by default those of the system.
-        pub authorities: Option<String> as Path = Nothing,
-        /// Longest time for a request and its answer.
-        pub timeout_seconds: Duration [seconds 0.1..=600.0] = Seconds(10.0),
-        /// Whether requests are compressed by gzip.
-        pub compress: bool = Switch(true),
-        /// Most bytes of records in a request, before they are encoded.
-        pub batch_bytes: u32 ["bytes", 1024..=16777216] = Whole(1048576),
-        /// Most records in a request.
-        pub batch_records: u32 ["records", 1..=100000] = Whole(1000),
     }
 }
 
@@ -74,20 +56,11 @@ impl SinkOptions for OtlpOptions {
     }
 
     fn samples(path: &str, _: i32) -> Vec<Self> {
-        vec![Self {
-            address: HttpAddress::sample(path),
+        vec![http::sample!(
+            path,
             service_name: "shop".to_owned(),
             resource: PairList(vec![("service.version".to_owned(), "1.2".to_owned())]),
-            headers: None,
-            user: None,
-            password: None,
-            token: None,
-            authorities: None,
-            timeout_seconds: Duration::from_secs(10),
-            compress: false,
-            batch_bytes: 1 << 20,
-            batch_records: 1000,
-        }]
+        )]
     }
 }
 

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn options_come_back_as_they_were_encoded() {
+    fn options_are_decoded_unchanged() {
         let parts = [("address", "udp://[::1]:514"), ("app_name", "a&b=%ü"), ("facility", "local0")];
         let text = encode("syslog", parts.iter().map(|(name, value)| (*name, (*value).to_owned())));
 

@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_comes_back() {
+    fn every_word_is_read_back() {
         let OptionShape::Choice(words) = RotationRules::SHAPE else { panic!("they are words") };
 
         assert_eq!(words, WORDS.map(|(word, _)| word));

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stock_refuses_is_refused() {
+    fn schedules_that_stock_logging_refuses_are_refused() {
         for when in ["", "W", "W7", "W00", "Y", "MID"] {
             let options = ScheduleOptions {
                 when,

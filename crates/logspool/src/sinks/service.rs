@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_brings_no_answer_for_so_long_is_given_up_and_its_chunk_kept() {
+    fn a_connection_without_an_answer_in_time_is_closed_and_its_chunk_kept() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
         let mut sink = ServiceSink::new(ServiceOptions::at(address)).unwrap();
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_half_of_each_is_left_to_chance() {
+    fn pauses_double_up_to_the_longest_and_half_of_each_is_random() {
         let mut sink = unreachable();
         for expected in [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_millis) {
             let before = Instant::now();
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_window_gathers_one_chunk_more() {
+    fn a_full_window_gathers_one_more_chunk() {
         let mut sink = unreachable();
         let record = vec![b'x'; 64 * 1024];
         let marks = [Mark { end: record.len() as u32, level: 20, class: 2, member: 0, seconds: 0 }];
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_gathered_until_it_is_time_or_somebody_waits() {
+    fn records_are_gathered_until_the_interval_ends_or_a_flush_waits() {
         let mut sink = unreachable();
         assert_eq!(NextCarry::Idle, sink.carry(Pace::Hurry).next);
         taken(&mut sink);
@@ -582,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recovery_address_keeps_what_a_recoverer_needs_and_shows_no_key() {
+    fn a_recovery_address_has_all_needed_options_and_no_key() {
         let text = |text: &str| OptionValue::Text(text.to_owned());
         let plain = ServiceOptions::at("tls://logs:1?authorities=/etc/ca.pem".parse().unwrap());
         assert_eq!(Some("tls://logs:1?authorities=/etc/ca.pem".to_owned()), plain.recovery_address());
@@ -599,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag_is_refused() {
+    fn an_invalid_tag_is_refused() {
         for wrong in ["", "a b", "a\n", &"x".repeat(256)] {
             assert!(ForwardTag::from_value(&OptionValue::Text(wrong.to_owned())).unwrap_err().contains("fix:"));
         }

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_the_receiver_has_closed_takes_no_message() {
+    fn no_message_is_sent_over_a_connection_closed_by_the_receiver() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut sink = sink(&format!("tcp://{}", listener.local_addr().unwrap()), 8192);
         let entry = entry(&[("message", "one")]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_may_take_a_stream() {
+    fn a_unix_socket_can_be_a_stream() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();

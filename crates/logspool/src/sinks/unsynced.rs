@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_written_again_at_its_place_behind_the_back_of_others() {
+    fn unsynced_bytes_are_rewritten_at_their_offset_without_affecting_other_writers() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let append = || OpenOptions::new().append(true).create(true).open(&path).unwrap();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_has_cut_off_is_not_brought_back() {
+    fn bytes_truncated_by_another_program_are_not_written_again() {
         let (_folder, path, file, mut unsynced) = with_line(b"gone\n");
         file.set_len(0).unwrap();
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_others_wrote_where_ours_were_stay() {
+    fn bytes_that_others_wrote_in_place_of_ours_stay() {
         let (_folder, path, mut file, mut unsynced) = with_line(b"ours\n");
         file.set_len(0).unwrap();
         file.write_all(b"theirs\n").unwrap();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_synced_is_written_again_with_the_next_sync_and_kept_no_longer_than_it_has_to_be() {
+    fn bytes_whose_sync_failed_are_rewritten_at_the_next_sync_and_then_released() {
         let (_folder, path, mut file, mut unsynced) = with_line(b"first\n");
         // A file that cannot be written. It behaves like a disk that does not accept bytes again.
         let nowhere = File::open("/dev/null").unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_synced_counts_as_durable() {
+    fn files_that_do_not_support_sync_count_as_durable() {
         let (_reader, writer) = io::pipe().unwrap();
         let mut file = File::from(std::os::fd::OwnedFd::from(writer));
         let mut unsynced = UnsyncedBytes::default();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_could_not_be_synced_when_it_was_left_shows_with_the_next_sync() {
+    fn a_failed_sync_of_a_previous_file_is_reported_at_the_next_sync() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let file = File::create(&path).unwrap();

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn records_behind_a_deadline_are_dropped_for_it_and_those_before_it_are_written() {
+    fn records_after_a_deadline_are_dropped_and_those_before_it_are_written() {
         let outlet = outlet();
         let mut first = chunk(1);
         first.bytes.extend_from_slice(b"a line\n");
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flush_with_nothing_in_front_of_it_is_answered_at_once() {
+    fn a_flush_with_nothing_before_it_is_answered_at_once() {
         let outlet = outlet();
         outlet.push(chunk(2), 0, 0);
 
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_whose_sink_is_gone_leaves() {
+    fn a_writer_whose_sink_is_gone_ends() {
         let descriptor = Descriptor::Duplicate(2);
         let outlet = outlet_of(ConsoleOptions { descriptor: 2 }.define(descriptor));
         assert!(outlet.is_lent && outlet.claim_thread());

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_passes_what_was_dropped_or_told_before_it_is_noted() {
+    fn no_batch_overtakes_a_dropped_or_reported_one_before_it_is_noted() {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let taken = Arc::default();
         let sink = Box::new(Swift { segment: segment.clone(), taken: Arc::clone(&taken), on_the_way: 0 });
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_is_waited_for_while_batches_at_hand_may_go() {
+    fn a_writer_does_not_wait_for_answers_while_it_can_send_batches() {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let sent_at_wait = Arc::default();
         let sink = Box::new(Distant { taken: 0, sent: 0, arrived: 0, sent_at_wait: Arc::clone(&sent_at_wait) });

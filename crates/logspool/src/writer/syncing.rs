@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_durable_before_its_sync_has_returned_and_what_waits_shares_the_next() {
+    fn nothing_is_durable_before_its_sync_returns_and_waiting_records_share_the_next_sync() {
         let stage = stage(SyncRule::Always, WaitRule::Every);
         stage.push(1);
         stage.runs(|| {
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn records_whose_sync_failed_for_good_are_counted_and_hold_nobody() {
+    fn records_whose_sync_failed_permanently_are_counted_and_block_no_call() {
         let stage = stage(SyncRule::Always, WaitRule::Every);
         stage.push(1);
         stage.runs(|| {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_that_failed_is_tried_again_until_it_is_made_good_though_nothing_is_written() {
+    fn a_failed_sync_is_retried_until_it_succeeds_even_if_nothing_is_written() {
         let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(1));
         stage.push(1);
         stage.pending_sync.begin();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_writer_syncs_what_it_wrote_when_a_call_begins_to_wait() {
+    fn an_idle_writer_syncs_its_writes_when_a_call_starts_to_wait() {
         let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(1));
         stage.push(1);
         stage.pending_sync.begin();
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_requested_sync_is_answered_with_what_became_of_it() {
+    fn a_requested_sync_is_answered_with_its_outcome() {
         let stage = stage(SyncRule::Asked, WaitRule::Checkpoint(100));
         stage.push(1);
         stage.runs(|| {

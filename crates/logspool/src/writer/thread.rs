@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_chunk_does_not_end_the_pause_of_a_sink_that_is_away() {
+    fn a_new_chunk_does_not_end_the_pause_of_an_unreachable_sink() {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let tries = Arc::new(AtomicU64::new(0));
         let definition = NullOptions {}.define(Descriptor::Open);

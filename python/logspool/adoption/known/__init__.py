@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TYPE_CHECKING, Any
 
 from logspool import _imports, _native
 from logspool.adoption.known._checks import is_function_of
 from logspool.base._stock_classes import changed_method, first_in, replaced
 
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from logspool.adoption._descriptions import Format
 
 #: The class by its module and name -> the module of this folder that describes it.

@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from types import FunctionType
-from typing import Any
 
 from logspool import _native
 from logspool.adoption import _logging_globals
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
 
 #: Distribution -> its release as the program has it, or None. Asked once, because it reads files.
 _releases: dict[str, str | None] = {}

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn other_ids_are_not_ours() {
+    fn ids_in_other_forms_are_not_recognised() {
         for id in [
             "",
             "p8n9gmxTQVC8/nh2wlKKeQ==",

@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_a_status_of_rpc() {
+    fn a_failure_is_an_rpc_status() {
         assert_eq!(b"\x08\x03\x12\x02no".as_slice(), Encoding::Protobuf.failure(400, "no"));
         assert_eq!(br#"{"code":14,"message":"later"}"#.as_slice(), Encoding::Json.failure(503, "later"));
         assert_eq!([16, 7, 3, 3, 8, 13], [401, 403, 413, 415, 429, 500].map(code));

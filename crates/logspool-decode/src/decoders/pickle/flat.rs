@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_dicts_are_read_and_others_left() {
+    fn plain_dicts_are_read_and_others_are_left_to_the_full_decoder() {
         // These frames were created by `pickle.dumps(..., protocol)`.
         let one = b"}q\x00(X\x01\x00\x00\x00aq\x01K\x07X\x01\x00\x00\x00bq\x02h\x01X\x01\x00\x00\x00cq\x03I01\nX\x01\x00\x00\x00dq\x04L-5L\nu.";
         let wanted =
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_repeated_by_the_memo_is_left_to_the_machine() {
+    fn a_text_repeated_by_the_memo_is_left_to_the_full_decoder() {
         for pair in [b"h\x01h\x01", &b"h\x01N"[..]] {
             let mut frame = b"}q\x00(X\xE8\x03\x00\x00".to_vec();
             frame.extend([b'a'; 1000]);

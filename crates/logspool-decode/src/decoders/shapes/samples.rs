@@ -26,7 +26,7 @@ fn check(sender: &str, line: &str, level: u16, message: &str, rest: serde_json::
 }
 
 #[test]
-fn node_loggers() {
+fn records_of_node_loggers_are_read() {
     check(
         "pino",
         r#"{"level":30,"time":1790000000125,"pid":7,"hostname":"h","msg":"m","user":1}"#,
@@ -62,7 +62,7 @@ fn node_loggers() {
 }
 
 #[test]
-fn go_loggers() {
+fn records_of_go_loggers_are_read() {
     check(
         "zap",
         r#"{"level":"dpanic","ts":1790000000.125,"logger":"app","caller":"shop/cart.go:12","msg":"m",
@@ -98,7 +98,7 @@ fn go_loggers() {
 }
 
 #[test]
-fn dotnet_and_java_loggers() {
+fn records_of_dotnet_and_java_loggers_are_read() {
     check(
         "clef",
         r#"{"@t":"2026-09-21T14:13:20.125Z","@mt":"{User} paid {@Sum:0.0} {{x}} {y}","@l":"Warning","@x":"trace",
@@ -144,7 +144,7 @@ fn dotnet_and_java_loggers() {
 }
 
 #[test]
-fn gelf_with_all_kinds_of_levels() {
+fn gelf_with_all_kinds_of_levels_is_read() {
     for (level, number, name) in [
         ("3", 40, None),
         (r#""3""#, 40, None),
@@ -158,7 +158,7 @@ fn gelf_with_all_kinds_of_levels() {
 }
 
 #[test]
-fn python_and_php_loggers() {
+fn records_of_python_and_php_loggers_are_read() {
     check(
         "loguru",
         r#"{"text":"12:00 | ERROR | m\nTraceback (most recent call last):\nE: x\n","record":{"elapsed":{"repr":"0"},
@@ -193,7 +193,7 @@ fn python_and_php_loggers() {
 }
 
 #[test]
-fn collectors_and_system_loggers() {
+fn records_of_collectors_and_system_loggers_are_read() {
     check(
         "journalctl",
         r#"{"MESSAGE":[109,195,188],"PRIORITY":"2","__REALTIME_TIMESTAMP":"1790000000125000","_HOSTNAME":"h",
@@ -283,7 +283,7 @@ fn collectors_and_system_loggers() {
 }
 
 #[test]
-fn lines_of_logspool_are_read_as_they_were() {
+fn lines_of_logspool_are_read_unchanged() {
     let record = r#"{"time":"2026-09-21T14:13:20.125000001Z","time_ns":1790000000125000001,"level":30,"logger":"a",
         "message":"m","process":7,"thread":18446744073709551615,"fields":{"level":"x","log":"y","fields":{"a":1}}}"#;
     check(
@@ -297,7 +297,7 @@ fn lines_of_logspool_are_read_as_they_were() {
 }
 
 #[test]
-fn numbers_beyond_64_bits_and_faulty_json_keep_their_values() {
+fn numbers_beyond_64_bits_and_invalid_json_keep_their_values() {
     check(
         "big",
         r#"{"msg":"m","a":18446744073709551616,"b":-9223372036854775809,"c":1e300}"#,
@@ -315,7 +315,7 @@ fn numbers_beyond_64_bits_and_faulty_json_keep_their_values() {
 }
 
 #[test]
-fn loggers_of_python_with_two_times_or_with_extra_fields() {
+fn python_records_with_two_times_or_with_extra_fields_are_read() {
     check(
         "python-json-logger",
         r#"{"asctime":"2026-09-21 19:43:20,125","timestamp":"2026-09-21T14:13:20.125+00:00","name":"app","message":"m"}"#,

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_written_in_several_ways() {
+    fn times_are_read_in_several_forms() {
         for time in [
             "Nov 22 15:00:00",
             "nov 22 15:00:00.000",
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_and_hosts_that_forward_are_known() {
+    fn zones_and_forwarding_hosts_are_recognised() {
         let time = "Nov 22 14:00:00 UTC";
         for (rest, expected) in [
             (" h a: m", (Some("h"), Some("a"), None, "m")),

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_without_a_year_is_of_the_nearest_year_that_has_it() {
+    fn a_date_without_a_year_is_in_the_nearest_year_that_has_the_date() {
         let year = |month, day, arrived: &str| year_of(month, day, DateTime::parse_from_rfc3339(arrived).unwrap());
         for (month, day, arrived, expected) in [
             (12, 31, "2024-01-02T00:00:00Z", Some(2023)),

@@ -137,7 +137,7 @@ pub fn forget(reference: &Bound<'_, PyAny>) {
     });
     let Some(entry) = gone else { return };
     let sink = entry.state.take_sink();
-    if let Err(error) = flushing::push_summaries(reference.py(), true) {
+    if let Err(error) = flushing::push_all_summaries(reference.py()) {
         // The handler is being freed: nobody takes the error.
         error.write_unraisable(reference.py(), None);
     }
@@ -170,7 +170,7 @@ pub fn await_orphans(py: Python<'_>) -> PyResult<()> {
 ///
 /// The error of a signal handler that ran during the wait. The writer then closes the sink.
 pub(super) fn close(py: Python<'_>, sink: Option<(u64, u32)>, timeout: Duration) -> PyResult<()> {
-    let pushed = flushing::push_summaries(py, true);
+    let pushed = flushing::push_all_summaries(py);
     // A thread that reads the new stop number no longer finds the sink in the state. A thread that read an older stop
     // number notices the change before it pushes. So no thread pushes to a closed sink.
     environment::stop_pushes();

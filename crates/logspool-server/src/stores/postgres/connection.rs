@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn options_about_tls_are_read_beside_the_others() {
+    fn tls_options_are_read_beside_the_others() {
         let read = |url: &str| url.parse::<Address>().unwrap();
         let address = read("postgres://me@db/logs?sslrootcert=/etc/a%20b+c.pem&application_name=x&sslmode=verify-full");
         let error = address.tls.config().unwrap_err();

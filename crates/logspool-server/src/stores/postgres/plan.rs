@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_ends_is_forgotten_and_may_begin_again() {
+    fn a_stream_that_ends_is_forgotten_and_can_begin_again() {
         let marks = Watermarks::from([("a".to_owned(), Some(Watermark { epoch: 1, last: 2 }))]);
         let ended = [delivery("a", 3, 2, true)];
         let begun_again = [delivery("a", 3, 2, true), delivery("a", 1, 1, false)];

@@ -91,7 +91,7 @@ mod tests {
     use crate::value::Value;
 
     #[test]
-    fn a_quarantined_record_is_all_of_it() {
+    fn a_quarantined_record_is_complete() {
         let record = Record {
             level: 40,
             logger: "shop".into(),

@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_text_is_read_as_it_was_and_keeps_its_place(
+        fn every_text_is_read_back_unchanged_and_keeps_its_order(
             text in "[\0\u{1}\u{2}\\\\u01\"ü]{0,12}",
             other in "[\0\u{1}\u{2}\\\\u01\"ü]{0,12}",
         ) {

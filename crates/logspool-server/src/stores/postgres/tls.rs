@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_are_those_of_libpq() {
+    fn modes_equal_those_of_libpq() {
         let file = ("sslrootcert", "/ca.pem");
         for (expected, options) in [
             (Mode::Prefer, &[][..]),

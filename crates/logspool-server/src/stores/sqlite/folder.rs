@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_cannot_be_looked_at_is_not_gone() {
+    fn a_file_that_cannot_be_inspected_does_not_count_as_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("2026-11-22.sqlite");
         assert!(is_gone(&path));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_found_in_the_names_it_makes_and_in_no_others() {
+    fn a_day_is_read_from_its_own_file_names_and_from_no_others() {
         let day = Day::of(1_795_305_600_000_000_000);
 
         assert_eq!("2026-11-22.sqlite", day.file_name(1));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_path_is_part_of_an_address() {
+    fn every_path_can_be_part_of_an_address() {
         assert_eq!("file:/a/b%20c%3Fd%23%25.x?immutable=1", immutable(Path::new("/a/b c?d#%.x")));
     }
 }

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_starts_an_empty_table_and_records_without_traces_are_not_kept() {
+    fn another_file_starts_with_an_empty_table_and_records_without_traces_are_not_kept() {
         let recent = RecentTraces::default();
         recent.add(6, stored(1..=10));
         let mut plain = StoredTraces::default();
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_are_forgotten_where_there_are_too_many() {
+    fn the_oldest_entries_are_forgotten_if_there_are_too_many() {
         let recent = RecentTraces::default();
         let half = MAX_RECORDS as i64 / 2;
         recent.add(7, stored(1..=half));

@@ -144,7 +144,7 @@ impl Dead {
 }
 
 #[test]
-fn a_dead_process_takes_what_it_has_queued() {
+fn a_dead_process_keeps_memory_only_for_its_queued_records() {
     let mut process = Process::new();
     let sink = process.open_sink("a.log");
     process.log(sink, 150);
@@ -172,7 +172,7 @@ fn a_dead_process_takes_what_it_has_queued() {
 }
 
 #[test]
-fn what_one_file_has_got_takes_no_memory_while_another_one_waits() {
+fn records_delivered_to_one_file_take_no_memory_while_another_file_waits() {
     let mut process = Process::new();
     let (first, second) = (process.open_sink("first.log"), process.open_sink("second.log"));
     process.grow(256 * 1024);
@@ -203,7 +203,7 @@ fn what_one_file_has_got_takes_no_memory_while_another_one_waits() {
 }
 
 #[test]
-fn records_that_were_never_batched_go_too_once_they_are_delivered() {
+fn unbatched_records_are_released_too_once_they_are_delivered() {
     let mut process = Process::new();
     let (first, second) = (process.open_sink("first.log"), process.open_sink("second.log"));
     process.grow(256 * 1024);
@@ -282,7 +282,7 @@ fn recover_after_notes(up_to: u64, kept: usize) -> bool {
 }
 
 #[test]
-fn a_kill_between_any_two_notes_of_what_is_passed_loses_and_repeats_nothing() {
+fn a_kill_between_any_two_progress_notes_loses_and_repeats_nothing() {
     for up_to in [1, 3] {
         assert_eq!(
             Some(5),

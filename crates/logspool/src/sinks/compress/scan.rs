@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_known_for_what_they_are() {
+    fn names_of_backups_are_recognised() {
         assert_eq!(Some(0x2a), inode_of(b"2a.gz.part"));
         assert_eq!(Some(0x2a), inode_of(b"2a.zst.part"));
         for other in [&b"2a.part"[..], b"02a.gz.part", b"2a.gz", b"log.gz.part", b"1.gz.part.part"] {

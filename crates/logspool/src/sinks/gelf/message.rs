@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_its_place() {
+    fn every_part_of_a_record_is_in_its_place() {
         let parts = [
             ("logger", "shop"),
             ("file", "/srv/shop.py"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_numbers_and_texts() {
+    fn values_become_numbers_or_texts() {
         let mut out = started(6);
         push_text(&mut out, b"none");
         push_nil(&mut out);

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn other_addresses_are_refused_with_the_mend_and_without_the_password() {
+    fn invalid_addresses_are_refused_with_a_fix_and_without_the_password() {
         for text in ["", "logs:3100", "tcp://logs:3100", "http://", "http://logs?a=b", "http://logs/#x"] {
             assert!(read(text).unwrap_err().contains("it must be http://HOST:PORT"), "{text}");
         }

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_type_of_an_exception_is_at_the_end_of_its_traceback() {
+    fn the_type_of_an_exception_is_read_from_the_end_of_its_traceback() {
         let traceback = "Traceback (most recent call last):\n  File \"a.py\", line 1, in <module>\n    f()\n";
         let head = |end: &str| exception_head(&format!("{traceback}{end}")).map(|(a, b)| format!("{a}|{b}"));
 

@@ -232,7 +232,7 @@ fn the_bad_record_among_a_thousand_is_refused_alone() {
 }
 
 #[test]
-fn a_write_goes_on_after_a_refused_record_and_counts_it() {
+fn a_write_continues_after_a_refused_record_and_counts_it() {
     let (address, requests) =
         receiver(
             |request, _| {
@@ -279,7 +279,7 @@ fn a_request_that_is_too_long_is_halved_and_a_record_that_is_too_long_is_refused
 }
 
 #[test]
-fn an_address_that_needs_a_mend_keeps_the_records_and_names_it() {
+fn an_unusable_address_keeps_the_records_and_names_the_fix() {
     let others = [402, 406, 409, 410, 415, 426, 431, 451].map(|status| (status, "refuses every request (fix: "));
     let known = [(401, "token"), (403, "rights"), (404, "fix: address"), (302, "http://127.0.0.2/x")];
     for (status, mend) in known.into_iter().chain(others) {
@@ -299,7 +299,7 @@ fn an_address_that_needs_a_mend_keeps_the_records_and_names_it() {
 }
 
 #[test]
-fn a_login_page_with_a_status_of_success_is_no_acknowledgement() {
+fn a_login_page_with_status_200_is_not_an_acknowledgement() {
     for kind in ["loki", "otlp", "elasticsearch"] {
         let (address, requests) = receiver(|_, count| match count {
             0 => Reply::Answer(200, "Content-Type: text/html; charset=utf-8\r\n", "<html>log in".to_owned()),
@@ -407,7 +407,7 @@ fn a_continued_stream_gives_the_same_ids() {
 }
 
 #[test]
-fn no_call_waits_for_a_receiver_that_is_silent() {
+fn no_call_waits_for_a_silent_receiver() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let mut sink = sink("otlp", &[("address", &address), ("timeout_seconds", "<600>")]);
@@ -460,7 +460,7 @@ fn settings_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn a_receiver_with_tls_is_trusted_by_its_authority_only() {
+fn a_tls_receiver_is_trusted_only_by_its_authority() {
     let certified = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned(), "localhost".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.pem");
@@ -507,7 +507,7 @@ fn a_receiver_with_tls_is_trusted_by_its_authority_only() {
 }
 
 #[test]
-fn the_address_for_a_recoverer_brings_all_options_back() {
+fn the_recovery_address_restores_all_options() {
     let sample = ElasticsearchOptions::samples("/sample", -1).remove(0);
     assert_eq!(
         Some(&sample),

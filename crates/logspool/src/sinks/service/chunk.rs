@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn gzipped_entries_come_back() {
+    fn gzipped_entries_are_read_back() {
         let entries = b"the same again and ".repeat(10_000);
         let chunk = SentChunk::new("c".to_owned(), "logspool", &entries, 9, 1, Packing::Gzip);
         let (packed, options) = options(&chunk.bytes);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_stream_is_an_empty_chunk_behind_the_last_one() {
+    fn the_end_of_a_stream_is_an_empty_chunk_after_the_last_one() {
         let expected_id = format!("{}a/1/14-13", "0".repeat(31));
         let expected = owned(&[("chunk", &expected_id), ("size", "Int(0)"), ("end", "Bool(true)")]);
 

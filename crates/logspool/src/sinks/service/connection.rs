@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_read_once_it_is_whole_and_unknown_keys_are_passed_over() {
+    fn an_answer_is_read_once_it_is_complete_and_unknown_keys_are_skipped() {
         let mut bytes = Vec::new();
         push_map(&mut bytes, 3);
         push_text(&mut bytes, b"load");
@@ -257,13 +257,13 @@ mod tests {
     }
 
     #[test]
-    fn an_alert_of_tls_names_the_mend() {
+    fn the_error_for_a_tls_alert_names_a_fix() {
         assert!(no_answer(b"\x15\x03\x03\0\x02\x02\x32").to_string().contains("tls://"));
         assert_eq!(ErrorKind::InvalidData, no_answer(b"HTTP/1.1 400").kind());
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn bytes_that_are_not_an_answer_are_refused() {
         for bytes in [&b"HTTP/1.1 400"[..], &[0x81, 0xa3, b'a', b'c', b'k', 5], &[0xc1], &[0x90]] {
             assert_eq!(Err(ReadError::Invalid), read_answer(bytes), "{bytes:?}");
         }

@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proofs_of_both_sides_are_the_digests_of_the_specification() {
+    fn both_sides_prove_the_key_with_the_specified_digests() {
         // sha512sum of the text "abc".
         let expected = "ddaf35a193617abacc417349ae20413112e6fa4e89a97ea20a9eeee64b55d39a\
                         2192992a274fc1a836ba3c23a3feebbd454d4423643ce80e2a9ac94fa54ca49f";
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_and_a_receiver_without_the_key_are_errors_that_do_not_show_it() {
+    fn errors_of_the_handshake_do_not_show_the_key() {
         let salt = "07".repeat(16);
         let wrong = proof(&salt, b"receiver", b"\x00\xffnonce", &key("other"));
         for answer in [pong(false, "no hunter2", ""), pong(true, "", &wrong), pong(true, "", "")] {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_begins_otherwise_or_late_is_told_apart() {
+    fn a_receiver_that_starts_differently_or_late_is_recognised() {
         let mut handshake = KeyHandshake::begin(&key("hunter2"), [7; 16]);
         assert!(handshake.read(b"\x81\xa3ack\xa1c").unwrap_err().to_string().contains("fix: no shared_key"));
         assert!(handshake.read(&helo(b"salt")).unwrap_err().to_string().contains("password"));

@@ -137,7 +137,7 @@ fn a_locked_database_gets_the_records_later() {
 }
 
 #[test]
-fn a_reader_holds_up_nothing() {
+fn a_reader_delays_no_write() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.sqlite");
     let mut sink = sink(&path, &[]);
@@ -156,7 +156,7 @@ fn a_reader_holds_up_nothing() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_left_alone_with_the_mend() {
+fn a_file_that_is_not_a_database_is_left_unchanged_with_a_fix() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.sqlite");
     let before = "this is a text of another program\n".repeat(100);
@@ -175,7 +175,7 @@ fn a_file_that_is_no_database_is_left_alone_with_the_mend() {
 }
 
 #[test]
-fn a_missing_folder_and_a_full_disk_are_tried_again() {
+fn writes_to_a_missing_folder_or_a_full_disk_are_retried() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("missing/log.sqlite");
     let mut missing = sink(&path, &[]);
@@ -229,7 +229,7 @@ fn execute(path: &Path, sql: &str) {
 }
 
 #[test]
-fn a_database_that_is_removed_or_replaced_gets_the_next_records_at_its_path() {
+fn the_next_records_after_a_removed_or_replaced_database_go_to_its_path() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.sqlite");
     let beside = |name: &str| folder.path().join(format!("log.sqlite{name}"));
@@ -276,7 +276,7 @@ fn a_link_to_a_database_is_synced_and_followed() {
 }
 
 #[test]
-fn several_sinks_write_to_one_database_and_one_of_them_leaves() {
+fn several_sinks_can_write_to_one_database_and_one_can_close() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.sqlite");
     let (mut one, mut two) = (sink(&path, &[]), sink(&path, &[]));
@@ -292,7 +292,7 @@ fn several_sinks_write_to_one_database_and_one_of_them_leaves() {
 }
 
 #[test]
-fn a_child_of_a_raw_fork_keeps_away_from_the_open_database() {
+fn a_child_of_a_raw_fork_does_not_touch_the_open_database() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log.sqlite");
     let mut sink = sink(&path, &[]);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_its_place() {
+    fn every_part_of_a_record_is_in_its_place() {
         let parts = [
             ("logger", "shop.cart"),
             ("process", "77"),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_is_sent_as_it_is_and_cut_bytes_do_not_panic() {
+    fn bytes_that_are_not_an_entry_are_sent_unchanged_and_truncated_ones_do_not_panic() {
         assert!(message(None, b"not an entry", 480).ends_with(" not an entry"));
         let whole = entry(&[("message", "hello"), ("user", "ann")]);
         for cut in 0..whole.len() {

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_and_others_refused_with_the_mend() {
+    fn valid_addresses_are_read_and_others_refused_with_a_fix() {
         let texts = ["udp://127.0.0.1:514", "udp://[::1]:514", "tcp://logs:601", "tcp://[::1]:1", "unix:///dev/log"];
         #[cfg(feature = "tls")]
         let texts = [&texts[..], &["tls://logs:6514?authorities=/etc/ca.pem&server_name=syslog"]].concat();

@@ -94,7 +94,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(3);
 
     #[test]
-    fn of_a_host_with_several_addresses_the_one_that_answers_is_used() {
+    fn the_address_that_answers_is_used_for_a_host_with_several() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let four = listener.local_addr().unwrap();
         // `localhost` may resolve to this address first. Connecting fails because nothing listens there, or IPv6 is

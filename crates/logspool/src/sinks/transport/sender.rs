@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_given_up_after_its_beginning_was_sent_ends_its_connection() {
+    fn dropping_a_partially_sent_record_closes_the_connection() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
         let mut sink = PeerSink::new(PeerAddress::Service(address), PlainForm);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_is_gone_is_an_error_of_each_write() {
+    fn each_write_to_a_gone_receiver_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log").to_str().unwrap().to_owned();
         let receiver = UnixDatagram::bind(&path).unwrap();

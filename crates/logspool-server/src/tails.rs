@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_compared_once_with_each_filter_and_made_into_one_text() {
+    fn a_record_is_matched_once_per_filter_and_encoded_once() {
         let tails = Tails::default();
         // Both texts describe the same filter.
         let mut same =

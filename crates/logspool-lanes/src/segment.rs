@@ -584,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_that_could_not_be_allocated_is_free_again() {
+    fn a_range_whose_allocation_failed_is_free_again() {
         let end = AtomicU64::new(300);
 
         free_range(&end, 200, 100);
@@ -594,7 +594,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_in_the_place_of_another_has_an_id_and_bytes_of_its_own() {
+    fn a_definition_at_the_address_of_another_has_its_own_id_and_bytes() {
         let segment = Segment::in_memory(None).unwrap();
         let old = segment
             .define(Table::Routes, |encoder| {

@@ -52,5 +52,5 @@ pub fn set_level(level: Level) {
 
 /// The code of the page for users, which is compiled as a test.
 #[cfg(all(doctest, feature = "log", feature = "tracing"))]
-#[doc = include_str!("../../../../docs/how-to/log-from-rust.md")]
+#[doc = include_str!("../../../docs/how-to/log-from-rust.md")]
 struct HowTo;

@@ -1,22 +1,10 @@
-"""The tables of a run: rows of words, made once and printed for a terminal or written as Markdown."""
-
-from dataclasses import dataclass
+"""The tables of the comparison of loggers."""
 
 from case import BURST, DISABLED, LATENCY, PACED, THREADS, THROUGHPUT, Case
 from cases import CASES
+from report import Table
 from results import Results
-
-NOT_CHOSEN = "not chosen in this run"
-
-
-@dataclass(frozen=True)
-class Table:
-    """A title, a head and rows; `marks` names the rows that are our own."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]]
-    marks: frozenset[int] = frozenset()
+from targets import NOT_CHOSEN
 
 
 def all_tables(results: Results) -> list[Table]:
@@ -114,7 +102,7 @@ def _missing(results: Results, case: Case, mode: str) -> str:
     if case.name in results.skipped:
         return f"skipped: {results.skipped[case.name]}"
     if f"{case.name} {mode}" in results.failed:
-        return results.failed[f"{case.name} {mode}"]
+        return results.failed[f"{case.name} {mode}"].splitlines()[0]
     return "" if results.rounds(case.name, mode) else NOT_CHOSEN
 
 
