@@ -14,6 +14,7 @@ use crate::connection::admission::Slot;
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd};
 use crate::connection::input::{Input, ReadOutcome, SHUTDOWN_SILENCE, SMALL_READ_BYTES};
+use crate::connection::line_joiner::MAX_WAIT;
 use crate::connection::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
 use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::intake::Intake;
@@ -142,6 +143,7 @@ async fn serve_frames<R: AsyncRead + Unpin>(
             Ok(FramesTaken::Part) => continue,
             Ok(FramesTaken::UpTo(other)) => {
                 if let Some(declared) = other.frame_format() {
+                    reader.store_open_lines(&shared.intake).await;
                     framer = (declared.framer)(shared.limits.frame_bytes);
                     reader = FrameReader::new(other, peer.clone(), &shared.intake.metrics);
                 }
@@ -149,7 +151,8 @@ async fn serve_frames<R: AsyncRead + Unpin>(
             }
             Err(error) => return Err(ConnectionEnd::Frame(error)),
         }
-        let pause = framer.ends_at_pause(&input.buffer).then_some(LINE_PAUSE);
+        let line_pause = framer.ends_at_pause(&input.buffer).then_some(LINE_PAUSE);
+        let pause = line_pause.or(reader.has_open_lines().then_some(MAX_WAIT));
         let (ended_by, end) = match input.read_more(pause).await {
             Ok(ReadOutcome::Received) => continue,
             Ok(ReadOutcome::Silent) => (InputEnd::Pause, Ok(())),
@@ -158,7 +161,8 @@ async fn serve_frames<R: AsyncRead + Unpin>(
             // last line.
             Err(end) => (InputEnd::Stream, Err(end)),
         };
-        let rest = framer.last_frame(&input.buffer, ended_by);
+        let is_end = ended_by == InputEnd::Stream || line_pause.is_some();
+        let rest = if is_end { framer.last_frame(&input.buffer, ended_by) } else { None };
         let is_cut = ended_by == InputEnd::Stream && rest.is_none() && !input.buffer.is_empty();
         if rest.is_some() || is_cut {
             let bytes = input.buffer.len();
@@ -172,6 +176,8 @@ async fn serve_frames<R: AsyncRead + Unpin>(
                 reader.reject(&input.buffer, "the connection ended before the frame did");
             }
             shared.intake.submit_unacked(reader.take(), room).await;
+        } else {
+            reader.store_open_lines(&shared.intake).await;
         }
         if ended_by == InputEnd::Stream {
             return end;
@@ -249,6 +255,7 @@ async fn take_frames<R>(
     };
     drop(turn);
     input.advance(at);
-    intake.submit_unacked(reader.take(), room).await;
+    let batch = if taken.is_ok() { reader.take_open(&intake.budget) } else { reader.take() };
+    intake.submit_unacked(batch, room).await;
     taken
 }
