@@ -150,10 +150,10 @@ impl<'a> FrameReader<'a> {
     /// Decodes a frame with the functions in `frames`.
     pub fn read_with(&mut self, frames: &FrameFormat, frame: &[u8]) {
         let frame = match frames.trailing_space {
-            TrailingSpace::Trimmed => frame.trim_ascii_end(),
-            TrailingSpace::Kept => frame,
+            TrailingSpace::Trimmed if frames.content != FrameContent::Text => frame.trim_ascii_end(),
+            _ => frame,
         };
-        if frame.is_empty() && frames.trailing_space == TrailingSpace::Trimmed {
+        if frame.trim_ascii_end().is_empty() && frames.trailing_space == TrailingSpace::Trimmed {
             return;
         }
         if frames.content == FrameContent::Text

@@ -182,13 +182,13 @@ fn read_text(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Resu
     let mut at = 0;
     for line in body.split(|byte| *byte == b'\n') {
         at += line.len() + 1;
-        let line = line.trim_ascii_end();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() > limits.frame_bytes {
             return Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limits.frame_bytes).to_string()));
         }
         if line.starts_with(b"{") {
             reader.read(line);
-        } else if !line.is_empty() {
+        } else if !line.trim_ascii().is_empty() {
             reader.count_frame();
             reader.push(&line_parts::read_text(line));
         }

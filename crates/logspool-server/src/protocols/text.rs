@@ -77,6 +77,8 @@ fn framer(limit: usize) -> Box<dyn Framer> {
 
 /// Reads a line. JSON and syslog between lines of text are read as such.
 fn read(line: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
+    // A part of a line may end with a space.
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     let read = match line.first() {
         Some(b'{') => (json::FRAME_FORMAT.read)(line, arrived).ok(),
         Some(b'<') => syslog::read(line, arrived).ok(),

@@ -26,6 +26,8 @@ pub struct LongMessage {
     source: LongSource,
     /// Bytes of entries that no [`Self::piece`] has returned.
     entries: Vec<u8>,
+    /// Why the entries cannot be decompressed any further.
+    problem: Option<io::Error>,
     /// Maximum bytes of one entry.
     max_entry: usize,
     items: usize,
@@ -64,7 +66,7 @@ impl LongMessage {
             }
         };
         let (tag, after) = (lossy(tag).into_owned(), values - 2);
-        let long = Self { tag, after, source, entries: Vec::new(), max_entry, items: limits.items };
+        let long = Self { tag, after, source, entries: Vec::new(), problem: None, max_entry, items: limits.items };
         Some((long, reader.at()))
     }
 
@@ -82,34 +84,34 @@ impl LongMessage {
 
     /// Takes bytes of the message, and returns their number. 0: more bytes are needed, or [`Self::piece`] has to be
     /// called before.
-    ///
-    /// # Errors
-    ///
-    /// The entries cannot be decompressed. The rest of them is returned as it was sent.
-    pub fn feed(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn feed(&mut self, bytes: &[u8]) -> usize {
         if self.entries.len() >= self.max_entry {
-            return Ok(0);
+            return 0;
         }
         match &mut self.source {
-            LongSource::List(_) => Ok(self.feed_list(bytes)),
+            LongSource::List(_) => self.feed_list(bytes),
             LongSource::Packed(left) | LongSource::Failed(left) => {
                 let taken = bytes.len().min(*left).min(PIECE_BYTES);
                 self.entries.extend_from_slice(&bytes[..taken]);
                 *left -= taken;
-                Ok(taken)
+                taken
             }
             LongSource::Unknown(left) => {
                 let left = *left;
                 if bytes.len() < left.min(4) {
-                    return Ok(0);
+                    return 0;
                 }
                 let coding = match bytes {
                     [0x1F, 0x8B, ..] => Some(Coding::Gzip),
                     [0x28, 0xB5, 0x2F, 0xFD, ..] => Some(Coding::Zstd),
                     _ => None,
                 };
-                self.source = match coding {
-                    Some(coding) => LongSource::Compressed(left, Box::new(StreamInflater::new(coding)?)),
+                self.source = match coding.map(StreamInflater::new) {
+                    Some(Ok(inflater)) => LongSource::Compressed(left, Box::new(inflater)),
+                    Some(Err(error)) => {
+                        self.problem = Some(error);
+                        LongSource::Failed(left)
+                    }
                     None => LongSource::Packed(left),
                 };
                 self.feed(bytes)
@@ -118,25 +120,34 @@ impl LongMessage {
                 let mut taken = 0;
                 let mut rest = &bytes[..bytes.len().min(*left)];
                 while !rest.is_empty() && self.entries.len() < PIECE_BYTES {
-                    let pushed = inflater.push(rest, &mut self.entries);
-                    let used = *pushed.as_ref().unwrap_or(&0);
-                    rest = &rest[used..];
-                    *left -= used;
-                    taken += used;
-                    if let Err(error) = pushed {
-                        self.source = LongSource::Failed(*left);
-                        return Err(error);
+                    match inflater.push(rest, &mut self.entries) {
+                        Ok(used) => {
+                            rest = &rest[used..];
+                            *left -= used;
+                            taken += used;
+                        }
+                        Err(error) => {
+                            self.problem = Some(error);
+                            self.source = LongSource::Failed(*left);
+                            return taken;
+                        }
                     }
                 }
                 if *left == 0
                     && let Err(error) = inflater.end(&mut self.entries)
                 {
+                    self.problem = Some(error);
                     self.source = LongSource::Failed(0);
-                    return Err(error);
                 }
-                Ok(taken)
+                taken
             }
         }
+    }
+
+    /// Returns the reason once if the entries cannot be decompressed any further. [`Self::rest`] has the entries before
+    /// it; the pieces after it are bytes as they were sent.
+    pub fn problem(&mut self) -> Option<io::Error> {
+        self.problem.take()
     }
 
     /// Takes the next complete entries of a list.

@@ -32,20 +32,16 @@ pub async fn receive<R: AsyncRead + Unpin>(
     let _room = shared.intake.budget.for_inflating(reader.origin(), frame + INFLATER_BYTES).await;
     input.advance(begin);
     loop {
-        let fed = long.feed(&input.buffer);
-        let taken = match &fed {
-            Ok(taken) => *taken,
-            Err(error) => {
-                // The compressed bytes that are left are kept as they are.
-                let why = format!("cannot decompress the entries of the Forward message: {error}");
-                let piece = long.rest();
-                deliver_entries(&piece, &long, chunks, reader, shared, waiting).await?;
-                reader.reject(b"", &why);
-                0
-            }
-        };
-        input.advance(taken);
+        let taken = long.feed(&input.buffer);
         let mut has_piece = false;
+        if let Some(error) = long.problem() {
+            has_piece = true;
+            let entries = long.rest();
+            deliver_entries(&entries, &long, chunks, reader, shared, waiting).await?;
+            // The compressed bytes that are left follow.
+            reader.reject(b"", &format!("cannot decompress the entries of the Forward message: {error}"));
+        }
+        input.advance(taken);
         while let Some(piece) = long.piece() {
             has_piece = true;
             if long.has_failed() {
@@ -57,7 +53,7 @@ pub async fn receive<R: AsyncRead + Unpin>(
         if long.has_ended() {
             break;
         }
-        if taken == 0 && !has_piece && fed.is_ok() {
+        if taken == 0 && !has_piece {
             let more = tokio::select! {
                 more = input.read_more(None) => more,
                 () = waiting.closed() => Err(ConnectionEnd::Refused),
