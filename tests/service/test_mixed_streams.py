@@ -74,7 +74,7 @@ def test_pickles_and_forward_are_found_after_other_records(service, piece):
             pickled,
             json.dumps(GELF).encode() + b"\0",
             struct.pack(">I", len(newer)) + newer,
-            b"<14>syslog\n",
+            b"<14>syslog\0",
             pickled,
             b"<14>last\0",
             forward,

@@ -64,7 +64,9 @@ def messagepack(value) -> bytes:
     if isinstance(value, int):
         return b"\xce" + struct.pack(">I", value)
     if isinstance(value, dict):
-        return b"\xde" + struct.pack(">H", len(value)) + b"".join(messagepack(x) for pair in value.items() for x in pair)
+        return (
+            b"\xde" + struct.pack(">H", len(value)) + b"".join(messagepack(x) for pair in value.items() for x in pair)
+        )
     return b"\xdd" + struct.pack(">I", len(value)) + b"".join(messagepack(part) for part in value)
 
 
@@ -118,9 +120,10 @@ def test_a_line_that_never_ends_is_stored_in_its_parts(service):
 
 
 def test_an_ack_is_sent_only_for_stored_parts(service):
-    first, last = (message("t", 1_790_000_000, docker_fluentd(*part), {"chunk": part[0]}) for part in (
-        ("one", 1, "false"), ("two", 2, "true")
-    ))
+    first, last = (
+        message("t", 1_790_000_000, docker_fluentd(*part), {"chunk": part[0]})
+        for part in (("one", 1, "false"), ("two", 2, "true"))
+    )
     with socket.create_connection(service.tcp) as connection:
         connection.sendall(first)
         assert b"one" in connection.recv(100)
@@ -132,7 +135,9 @@ def test_an_ack_is_sent_only_for_stored_parts(service):
 
 def test_a_list_on_a_connection_becomes_its_elements(service):
     # As Fluent Bit's output `tcp` sends it: lists without line ends between them.
-    send(service.tcp, b'[{"message":"1"},{"message":"2"}][{"message":"3"},bad,{"message":"4"},{"a":{},{"message":"5"}]\n')
+    send(
+        service.tcp, b'[{"message":"1"},{"message":"2"}][{"message":"3"},bad,{"message":"4"},{"a":{},{"message":"5"}]\n'
+    )
     rows = service.wait_for(7)
     assert ["1", "2", "3", "4", "5"] == sorted(row["message"] for row in rows if not row["logger"])
     undecoded = [row["fields"]["frame"] for row in rows if row["logger"] == "logspool.undecoded"]
