@@ -26,7 +26,7 @@ pub use chunk_id::ChunkId;
 pub use damage::DamagedEntry;
 use entry::{Entry, EntryReader};
 use inflater::{Compression, ZSTD_WINDOW_LOG};
-pub use long::LongMessage;
+pub use long::{LongMessage, MessageEnd};
 use msgpack::{Token, TokenReader};
 pub use problem::{ForwardError, ForwardProblem};
 pub use records::{ReadProgress, RecordFlow, Records};

@@ -47,6 +47,15 @@ enum LongSource {
     Failed(usize),
 }
 
+/// What follows the entries of a message.
+#[derive(Debug)]
+pub struct MessageEnd {
+    /// The ack that the sender wants.
+    pub ack: Option<Vec<u8>>,
+    /// Its length in bytes.
+    pub length: usize,
+}
+
 impl LongMessage {
     /// Reads the begin of a message. Returns the length of the begin, too. `None`: it is not the begin of a message
     /// with several entries.
@@ -199,19 +208,22 @@ impl LongMessage {
         }
     }
 
-    /// Reads what follows the entries: the ack that the sender wants, and the length. `None`: more bytes are needed.
+    /// Reads what follows the entries. `None`: more bytes are needed.
     ///
     /// # Errors
     ///
     /// The bytes are not the options of a message.
-    pub fn ack(&self, bytes: &[u8]) -> Result<Option<(Option<Vec<u8>>, usize)>, ForwardProblem> {
+    pub fn end(&self, bytes: &[u8]) -> Result<Option<MessageEnd>, ForwardProblem> {
         if self.after == 0 {
-            return Ok(Some((None, 0)));
+            return Ok(Some(MessageEnd { ack: None, length: 0 }));
         }
         let mut reader = TokenReader::new(bytes);
         let mut options = MessageOptions::default();
         match options.read(&mut reader) {
-            Ok(()) => Ok(Some((options.ack.map(|id| [b"\x81\xa3ack", id].concat()), reader.at()))),
+            Ok(()) => {
+                let ack = options.ack.map(|id| [b"\x81\xa3ack", id].concat());
+                Ok(Some(MessageEnd { ack, length: reader.at() }))
+            }
             Err(ForwardProblem::Truncated) => Ok(None),
             Err(problem) => Err(problem),
         }

@@ -11,7 +11,7 @@ use crate::connection::frame_reader::FrameReader;
 use crate::connection::framing::FrameError;
 use crate::connection::input::{Input, ReadOutcome};
 use crate::connection::shared::{ConnectionEnd, SharedState};
-use crate::decoders::forward::LongMessage;
+use crate::decoders::forward::{LongMessage, MessageEnd};
 use crate::decoders::stream_inflater::INFLATER_BYTES;
 
 /// Maximum bytes of the options of a message.
@@ -68,8 +68,8 @@ pub async fn receive<R: AsyncRead + Unpin>(
         }
     }
     let ack = loop {
-        match long.ack(&input.buffer) {
-            Ok(Some((ack, length))) => {
+        match long.end(&input.buffer) {
+            Ok(Some(MessageEnd { ack, length })) => {
                 input.advance(length);
                 break ack;
             }
