@@ -252,3 +252,11 @@ def test_the_zone_of_a_sender_is_that_of_its_times(start_service):
     send(service.tcp, b'{"message":"local","time":"2026-07-21 14:13:20"}\n')
     (row,) = service.wait_for(1)
     assert row["time"].startswith("2026-07-21T12:13:20")
+
+
+def test_the_answer_to_a_long_body_arrives(start_service):
+    # The limit is 1 MiB, and the sender reads the answer after it has sent all.
+    service = start_service(config=SMALL)
+    body = b'{"message":"line"}\n' * 200_000
+    status, answer = service.post("/ingest", body, "application/x-ndjson")
+    assert (413, True) == (status, "1048576 bytes" in answer)
