@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_step_of_a_bomb_gives_bounded_bytes() {
-        let bomb = zstd::encode_all(io::repeat(0).take(64 << 20), 19).unwrap();
+        let bomb = zstd::encode_all(io::repeat(0).take(64 << 20), 3).unwrap();
         let (mut inflater, mut rest) = (StreamInflater::new(Coding::Zstd).unwrap(), &bomb[..]);
         while !rest.is_empty() {
             let mut to = Vec::new();
