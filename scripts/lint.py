@@ -96,6 +96,11 @@ def locks() -> None:
     run([sys.executable, "scripts/check_locks.py"])
 
 
+def fuzz_lock() -> None:
+    """Refuse a lock file of the fuzz targets that does not fit their dependencies."""
+    run(["cargo", "tree", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--depth", "0"])
+
+
 def words() -> None:
     """Refuse comments and pages that are harder to read than before."""
     run([sys.executable, "scripts/check_words.py"])
@@ -111,6 +116,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "orderings": orderings,
     "descriptors": descriptors,
     "locks": locks,
+    "fuzz_lock": fuzz_lock,
     "words": words,
     "clippy": clippy,
     "rustdoc": rustdoc,

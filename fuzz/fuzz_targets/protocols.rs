@@ -7,7 +7,7 @@ mod check;
 use chrono::{DateTime, FixedOffset};
 use libfuzzer_sys::fuzz_target;
 use logspool_server::connection::protocol::FrameFormat;
-use logspool_server::protocols;
+use logspool_server::known_protocols;
 use logspool_server::connection::framing::{FrameError, FrameScan};
 
 const LIMIT: usize = 4096;

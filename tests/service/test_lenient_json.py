@@ -32,7 +32,7 @@ def test_invalid_json_is_read_in_lines_and_in_a_list(service):
 
 def test_a_truncated_list_over_tcp_loses_only_itself(service):
     lines = [b'{"message":"line %d"}' % number for number in range(100)]
-    lines[3:3] = [b'[{"message":"in a list"},', b'{"message":"in a list"}']
+    lines[3:3] = [b'[{"message":"in a list"},', b'{"message":"cut off']
     send(service.tcp, b'{"message":"first"}\n' + b"\n".join(lines) + b"\n")
 
     service.wait_for(103)

@@ -1,6 +1,8 @@
 """Streams and datagrams that are not what one protocol describes: each record is found."""
 
 import json
+import logging.handlers
+import pickle
 import socket
 import struct
 
@@ -60,7 +62,31 @@ def test_a_connection_may_change_its_protocol_between_records(service):
     assert ["counted", "gelf", "one", "syslog", "two"] == messages(service.wait_for(5))
 
 
-def test_datagrams_can_end_with_nul_and_a_heartbeat_is_not_a_record(service):
+@pytest.mark.parametrize("piece", [1, 100_000])
+def test_pickles_and_forward_are_found_after_other_records(service, piece):
+    record = logging.makeLogRecord({"msg": "pickle", "levelno": 20})
+    pickled = logging.handlers.SocketHandler("", 0).makePickle(record)
+    newer = pickle.dumps({"msg": "newer pickle", "levelno": 20})
+    forward = b"\x93\xa3tag\xce\x6a\xb1\x3b\x80\x81\xa7message\xa7forward"
+    sent = b"".join(
+        [
+            b'{"message":"json"}\n',
+            pickled,
+            json.dumps(GELF).encode() + b"\0",
+            struct.pack(">I", len(newer)) + newer,
+            b"<14>syslog\0",
+            pickled,
+            b"<14>last\0",
+            forward,
+        ]
+    )
+    send(service.tcp, *[sent[at : at + piece] for at in range(0, len(sent), piece)])
+
+    expected = ["forward", "gelf", "json", "last", "newer pickle", "pickle", "pickle", "syslog"]
+    assert expected == messages(service.wait_for(8))
+
+
+def test_datagrams_may_end_with_nul_and_a_heartbeat_is_no_record(service):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         for datagram in (b"\0", json.dumps(GELF).encode() + b"\0", b"<14>syslog\0", b"\0"):
             datagrams.sendto(datagram, service.udp)

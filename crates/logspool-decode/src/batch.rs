@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::record::Record;
+use crate::record::{LinePart, Record};
 
 /// Values that a record gets if its sender does not give them.
 #[derive(Debug, Clone, Copy)]
@@ -220,6 +220,7 @@ impl<'a> Row<'a> {
             level: self.level,
             sent_level: None,
             lacks_zone: false,
+            part: LinePart::Whole,
             logger: Cow::Borrowed(self.logger),
             message: Cow::Borrowed(self.message),
             file: text(self.file),
@@ -255,6 +256,7 @@ mod tests {
             level: 40,
             sent_level: None,
             lacks_zone: false,
+            part: LinePart::Whole,
             logger: "shop".into(),
             message: "ü\0\u{1F600}".into(),
             file: Some("cart.py".into()),

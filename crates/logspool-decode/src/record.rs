@@ -8,6 +8,20 @@ use serde::ser::SerializeMap;
 
 use crate::value::Value;
 
+/// Containers cut long lines of their programs into parts, and send each part as a record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LinePart {
+    /// The record is not a part of a line.
+    #[default]
+    Whole,
+    /// A part before the last one.
+    Inner,
+    /// A line of Docker's files without its line end. It is a part, unless something has removed all line ends.
+    Unended,
+    /// The last part, or the only one.
+    Last,
+}
+
 /// One record. Values that the sender does not give are `None` or empty.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Record<'a> {
@@ -21,6 +35,8 @@ pub struct Record<'a> {
     pub sent_level: Option<i64>,
     /// True if the text of the time had no zone, so that it was read as UTC. Stores do not keep it.
     pub lacks_zone: bool,
+    /// Whether the record is a whole line or a part of one. Stores do not keep it.
+    pub part: LinePart,
     /// Name of the logger.
     pub logger: Cow<'a, str>,
     /// The message, with its arguments formatted.
@@ -127,6 +143,7 @@ impl<'a> Record<'a> {
             level: self.level,
             sent_level: self.sent_level,
             lacks_zone: self.lacks_zone,
+            part: self.part,
             logger: text(self.logger),
             message: text(self.message),
             file: own(self.file),

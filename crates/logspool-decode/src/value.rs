@@ -157,10 +157,24 @@ impl<'de> DeserializeSeed<'de> for MapName<'_> {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Cow<'de, str>, D::Error> {
-        match self.0.deserialize(from)? {
-            Value::Text(text) => Ok(text),
-            _ => Err(D::Error::custom("expected text")),
-        }
+        self.0.count()?;
+        from.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for MapName<'_> {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("text")
+    }
+
+    fn visit_borrowed_str<E>(self, value: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(value.to_owned()))
     }
 }
 

@@ -10,6 +10,7 @@
 //! | `waiting` | records, from before they are decoded until every store has settled them |
 //! | `large_frames` | frames that have grown beyond one read and are still incomplete or undecoded |
 //! | `long_messages` | the part of a Forward message beyond `limits.frame_bytes` |
+//! | `open_lines` | parts of lines that wait for the last part; nothing waits for this room |
 //! | `inflating` | buffers for entries of Forward that are being decompressed |
 //! | `bodies` | bodies of HTTP requests that are being received |
 //! | `decoded_bodies` | records decoded from HTTP bodies that do not have room in `waiting` yet |
@@ -54,6 +55,7 @@ pub struct Budget {
     waiting: MemoryPool,
     large_frames: MemoryPool,
     long_messages: MemoryPool,
+    open_lines: MemoryPool,
     inflating: MemoryPool,
     bodies: MemoryPool,
     decoded_bodies: MemoryPool,
@@ -69,6 +71,7 @@ impl Budget {
             waiting: MemoryPool::new(waiting_bytes),
             large_frames: quarter(),
             long_messages: quarter(),
+            open_lines: quarter(),
             inflating: quarter(),
             bodies: quarter(),
             decoded_bodies: quarter(),
@@ -108,6 +111,12 @@ impl Budget {
     /// pool: tasks that hold room of a pool and wait for more of the same pool could deadlock.
     pub async fn for_long_message(&self, origin: Origin, bytes: usize) -> Reservation {
         self.long_messages.acquire(origin, bytes).await
+    }
+
+    /// Takes room for lines whose last parts are missing, if enough is free now. Never waits: without room the parts are
+    /// stored alone.
+    pub fn try_for_open_lines(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
+        self.open_lines.try_acquire(origin, bytes)
     }
 
     /// Waits for room for a buffer of decompressed entries.

@@ -8,5 +8,6 @@ pub mod framer_check;
 pub mod framing;
 pub mod input;
 pub mod key;
+pub mod line_joiner;
 pub mod protocol;
 pub mod shared;

@@ -78,22 +78,44 @@ pub fn detect(bytes: &[u8], rest: InputState) -> Result<Option<DetectedProtocol>
     }
 }
 
+/// The protocol of the next frame of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameBegin {
+    /// The frame may be of the same protocol as the one before it.
+    Same,
+    /// It is of this other protocol.
+    Other(&'static Protocol),
+    /// More bytes are needed.
+    Undecided,
+}
+
 /// Returns the protocol of a frame that begins with these bytes, if they cannot be a frame of the protocol `now`. Some
 /// senders share one connection between outputs of several formats.
-pub fn begins_frame(bytes: &[u8], now: &Protocol) -> Option<&'static Protocol> {
+pub fn begins_frame(bytes: &[u8], now: &Protocol) -> FrameBegin {
     if bytes.first().is_none_or(|byte| now.may_begin_with(*byte)) {
-        return None;
+        return FrameBegin::Same;
     }
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     match bytes {
-        [b'{', ..] => Some(&crate::protocols::json::JSON),
+        [b'{', ..] => FrameBegin::Other(&crate::protocols::json::JSON),
         // Messages between counted ones are read by the framer for counted ones.
-        [b'<', ..] if *now == crate::protocols::octet_counted::OCTET_COUNTED => None,
-        [b'<', digit, ..] if digit.is_ascii_digit() => Some(&crate::protocols::syslog::SYSLOG),
+        [b'<', ..] if *now == crate::protocols::octet_counted::OCTET_COUNTED => FrameBegin::Same,
+        [b'<', digit, ..] if digit.is_ascii_digit() => FrameBegin::Other(&crate::protocols::syslog::SYSLOG),
+        // A NUL also ends frames. A pickle begins with its length and an object, or the version of the format.
+        [0, 0..=0x0F, _, _, b'}' | b'(' | 0x80, ..] => FrameBegin::Other(&crate::protocols::pickle::PICKLE),
+        [0] => FrameBegin::Undecided,
+        [0, 0..=0x09 | 0x0B..=0x0F, rest @ ..] if rest.len() < 3 => FrameBegin::Undecided,
+        // A list of MessagePack, and a tag of letters. Other texts than UTF-8 have quotes with these numbers.
+        [0x92..=0x94] => FrameBegin::Undecided,
+        [0x92..=0x94, 0xA1..=0xBF | 0xD9..=0xDB, rest @ ..] => match rest.iter().find(|byte| byte.is_ascii_graphic()) {
+            Some(_) => FrameBegin::Other(&crate::protocols::forward::FORWARD),
+            None if rest.len() < 5 => FrameBegin::Undecided,
+            None => FrameBegin::Same,
+        },
         _ if (1..=9).contains(&digits) && bytes[digits..].starts_with(b" <") => {
-            Some(&crate::protocols::octet_counted::OCTET_COUNTED)
+            FrameBegin::Other(&crate::protocols::octet_counted::OCTET_COUNTED)
         }
-        _ => None,
+        _ => FrameBegin::Same,
     }
 }
 
@@ -208,12 +230,24 @@ mod tests {
     #[test]
     fn a_frame_of_another_protocol_is_recognised_only_where_the_current_one_cannot_begin() {
         let json = &crate::protocols::json::JSON;
-        let name = |bytes: &[u8], now| begins_frame(bytes, now).map(|found| found.name);
+        let name = |bytes: &[u8], now| match begins_frame(bytes, now) {
+            FrameBegin::Other(found) => Some(found.name),
+            FrameBegin::Same => None,
+            FrameBegin::Undecided => Some("undecided"),
+        };
 
         assert_eq!(Some("syslog"), name(b"<14>text", json));
         assert_eq!(Some("syslog-octets"), name(b"12 <14>text", json));
         assert_eq!(Some("json"), name(b"{", &crate::protocols::syslog::SYSLOG));
-        for same in [&b"{"[..], b"", b"12 monkeys", b"<html>", b"text", b"\n{"] {
+        assert_eq!(Some("pickle"), name(b"\0\0\x01\x05}q\0(", json));
+        assert_eq!(Some("pickle"), name(b"\0\x0A\0\0\x80\x04", json));
+        assert_eq!(Some("forward"), name(b"\x93\xA3tag", json));
+        assert_eq!(Some("forward"), name(b"\x92\xDB\0\0\0\x03tag", json));
+        for short in [&b"\0"[..], b"\0\0\x01", b"\x93", b"\x93\xDB\0\0"] {
+            assert_eq!(Some("undecided"), name(short, json), "{short:?}");
+        }
+        for same in [&b"{"[..], b"", b"\0{\"a\"", b"\0\n", b"\x93Quoted\x94", b"12 monkeys", b"<html>", b"text", b"\n{"]
+        {
             assert_eq!(None, name(same, json), "{same:?}");
         }
     }

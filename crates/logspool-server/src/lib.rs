@@ -33,6 +33,7 @@ pub mod protocols;
 pub mod query;
 mod resolved;
 pub mod scheduler;
+pub mod sender_zones;
 pub mod service;
 pub mod share;
 pub mod show;

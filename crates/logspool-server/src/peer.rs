@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use crate::decoders::levels::Scale;
 use crate::decoders::zone::Zone;
 use crate::origin::Origin;
+use crate::sender_zones::{SenderZone, zone_of};
 
 /// The process at the other end of a connection, and the settings of its listener for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,15 @@ impl Peer {
     /// The same peer, with the zone of its clock.
     pub fn with_zone(self, zone: Option<Zone>) -> Self {
         Self { zone, ..self }
+    }
+
+    /// The same peer, with its zone of the table, or with the zone of its listener.
+    pub fn with_zones(self, zones: &[SenderZone], listener: Option<Zone>) -> Self {
+        let own = match self.process {
+            PeerProcess::Socket(address) => zone_of(address.ip(), zones),
+            PeerProcess::Local(_) => None,
+        };
+        self.with_zone(own.or(listener))
     }
 
     /// The zone of the peer's times that name none. `None`: the protocol decides.

@@ -94,6 +94,7 @@ impl Service {
             limits: config.limits.clone(),
             http,
             shared_key,
+            zones: config.zones.clone(),
             stop: stopped,
         });
 

@@ -67,6 +67,53 @@ fn a_body_with_any_byte_changed_or_cut_off_is_records_or_an_error() {
     }
 }
 
+/// The messages of the records that can be read, and the number of parts that cannot.
+fn partly<'a>(read: impl FnOnce(Each<'_, 'a>) -> Result<(), OtlpError>) -> (Vec<String>, usize) {
+    let (mut messages, mut unread) = (Vec::new(), 0);
+    read(&mut |record| match record {
+        Ok(record) => messages.push(record.message.into_owned()),
+        Err(UnreadableRecord { .. }) => unread += 1,
+    })
+    .unwrap();
+    (messages, unread)
+}
+
+#[test]
+fn a_broken_part_of_a_json_body_costs_only_itself() {
+    let logs = |message: &str| format!(r#"{{"logRecords":[{{"body":{{"stringValue":"{message}"}}}}]}}"#);
+    let (one, two) = (logs("one"), logs("two"));
+    for broken in [
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{one}]}},5,{{"scopeLogs":[{two}]}}]}}"#),
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{one}]}},{{"scopeLogs":{{}}}},{{"scopeLogs":[{two}]}}]}}"#),
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{one},{{"message":"lost"}},{two}]}}]}}"#),
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{one},{{"logRecords":"x"}},{two}]}}]}}"#),
+        format!(r#"{{"resourceLogs":[{{"resource":"broken","scopeLogs":[{one},{two}]}}]}}"#),
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"scope":7,{},{two}]}}]}}"#, &one[1..]),
+    ] {
+        let found = partly(|each| otlp::read_json(broken.as_bytes(), &OtlpLimits::default(), each));
+        assert_eq!((vec!["one".to_owned(), "two".to_owned()], 1), found, "{broken}");
+    }
+}
+
+#[test]
+fn a_broken_part_of_a_protobuf_body_costs_only_itself() {
+    let logs = |message: &str| field(2, &field(2, &field(5, &text(message))));
+    let (one, two) = (logs("one"), logs("two"));
+    let broken = b"\x0A\x7Fcut";
+    for body in [
+        [field(1, &one), field(1, broken), field(1, &two)].concat(),
+        [field(1, &one), field(1, &two), b"\x0A\x7Fcut".to_vec()].concat(),
+        field(1, &[one.clone(), two.clone(), b"\x12\x7Fcut".to_vec()].concat()),
+        field(1, &[one.clone(), field(2, b"\x12\x7Fcut"), two.clone()].concat()),
+        field(1, &[field(1, broken), one.clone(), two.clone()].concat()),
+        field(1, &[one.clone(), field(2, &[field(1, broken), field(2, &field(5, &text("two")))].concat())].concat()),
+    ] {
+        let found = partly(|each| otlp::read_protobuf(&body, &OtlpLimits::default(), each));
+        assert_eq!((vec!["one".to_owned(), "two".to_owned()], 1), found, "{body:?}");
+    }
+    assert!(protobuf(b"\x0A\x7Fcut").is_err());
+}
+
 /// A field with a length: a message, text or bytes.
 fn field(number: u8, content: &[u8]) -> Vec<u8> {
     let mut to = vec![number << 3 | 2];

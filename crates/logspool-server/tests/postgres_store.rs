@@ -13,7 +13,7 @@ use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
 use logspool_server::query::Query;
-use logspool_server::record::Record;
+use logspool_server::record::{LinePart, Record};
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
 use logspool_server::stores::{Store, StoreError, WriteResult};
 use logspool_server::value::Value;
@@ -43,6 +43,7 @@ fn every_field_is_read_back_unchanged() {
         level: u16::MAX,
         sent_level: None,
         lacks_zone: false,
+        part: LinePart::Whole,
         logger: nasty.into(),
         message: nasty.into(),
         file: text("file"),

@@ -3,7 +3,7 @@
 use crate::sqlite_support;
 
 use logspool_server::query::Query;
-use logspool_server::record::Record;
+use logspool_server::record::{LinePart, Record};
 use logspool_server::stores::{QueryReader, RowFlow};
 use logspool_server::value::Value;
 use sqlite_support::{
@@ -18,6 +18,7 @@ fn full(text: &str) -> Record<'static> {
         level: u16::MAX,
         sent_level: None,
         lacks_zone: false,
+        part: LinePart::Whole,
         logger: text().unwrap_or_default(),
         message: text().unwrap_or_default(),
         file: text(),

@@ -8,7 +8,8 @@ use std::borrow::Cow;
 
 use super::convert::{self, into_text};
 use super::levels::{self, Scale};
-use super::marks::Marks;
+use super::line_parts::{self, OutputEnd};
+use super::marks::{CONTAINER, Marks, PART, STREAM};
 use super::parts::{self, Part};
 use super::shapes::{self, Shape};
 use super::times;
@@ -28,6 +29,8 @@ pub(super) struct Draft<'a> {
     /// The scale of level numbers, if the protocol defines it.
     pub scale: Option<Scale>,
     marks: Marks,
+    /// How the message ends, if it is a line of output.
+    output: Option<OutputEnd>,
     /// A message that is no text, with its name.
     other_message: Option<(Cow<'a, str>, Value<'a>)>,
     template: Option<Cow<'a, str>>,
@@ -191,7 +194,13 @@ impl<'a> Draft<'a> {
         }
         match value {
             Value::Text(text) => {
-                self.record.message = if part == Part::OutputLine { without_line_end(text) } else { text };
+                self.record.message = match part {
+                    Part::OutputLine => {
+                        self.output = Some(OutputEnd::of(&text));
+                        without_line_end(text)
+                    }
+                    _ => text,
+                };
                 self.has_message = true;
             }
             Value::List(bytes) if part == Part::MessageBytes => {
@@ -239,6 +248,9 @@ impl<'a> Draft<'a> {
         }
         self.finish_message();
         self.finish_level();
+        if self.marks.has_any(Marks(STREAM | PART | CONTAINER)) {
+            self.record.part = line_parts::part(&self.record.fields, self.marks, self.output);
+        }
         self.record
     }
 

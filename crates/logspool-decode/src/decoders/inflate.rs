@@ -52,7 +52,7 @@ impl Coding {
 }
 
 /// True if bytes begin with the header of zlib (RFC 1950, 2.2).
-fn is_zlib(bytes: &[u8]) -> bool {
+pub(super) fn is_zlib(bytes: &[u8]) -> bool {
     matches!(bytes, [method, flags, ..] if method & 0x0F == 8 && (usize::from(*method) * 256 + usize::from(*flags)).is_multiple_of(31))
 }
 

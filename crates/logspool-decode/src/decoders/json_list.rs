@@ -17,6 +17,15 @@ impl std::fmt::Display for NotAList {
 
 impl std::error::Error for NotAList {}
 
+/// True if bytes are the begin of a list of objects. `None`: more bytes are needed.
+pub fn begins(bytes: &[u8]) -> Option<bool> {
+    match bytes.split_first() {
+        None => None,
+        Some((b'[', rest)) => rest.trim_ascii_start().first().map(|first| *first == b'{'),
+        Some(_) => Some(false),
+    }
+}
+
 /// Calls `each` with the text of each value, in order. Keeps no value.
 ///
 /// A list that is cut off ends with its last value, which may be incomplete. Text after the end of the list is a
@@ -25,10 +34,10 @@ impl std::error::Error for NotAList {}
 /// # Errors
 ///
 /// The bytes do not begin with a list.
-pub fn read(list: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), NotAList> {
+pub fn read<'a>(list: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), NotAList> {
     let list = list.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(list).trim_ascii();
     let mut rest = list.strip_prefix(b"[").ok_or(NotAList)?;
-    let mut take = |value: &[u8]| {
+    let mut take = |value: &'a [u8]| {
         let value = value.trim_ascii();
         if !value.is_empty() {
             each(value);
@@ -136,7 +145,22 @@ mod tests {
     }
 
     #[test]
-    fn bytes_of_another_form_are_not_a_list() {
+    fn a_list_of_objects_is_told_from_text_in_brackets() {
+        for (expected, begin) in [
+            (Some(true), "[{"),
+            (Some(true), "[ \n{\"a\""),
+            (Some(false), "[2026-11-28] paid"),
+            (Some(false), "[]"),
+            (Some(false), "{"),
+            (None, "[ "),
+            (None, ""),
+        ] {
+            assert_eq!(expected, begins(begin.as_bytes()), "{begin}");
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_no_list() {
         for bad in ["", "{}", "1"] {
             assert_eq!(Err(NotAList), values(bad), "{bad}");
         }

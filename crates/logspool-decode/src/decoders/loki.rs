@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::json_list::NotAList;
 use super::protobuf_wire::{FieldIter, FieldValue, ProtobufError, messages};
-use super::{convert, json_line, json_list};
+use super::{convert, json_line, json_list, line_parts};
 use crate::record::Record;
 use crate::value::{self, Value};
 
@@ -232,9 +232,13 @@ fn timestamp(stamp: &[u8]) -> Result<Option<i64>, ProtobufError> {
 /// Builds the record of an entry.
 fn record<'a>(time: Option<i64>, line: &'a str, metadata: Pairs<'a>, labels: &Pairs<'a>) -> Record<'a> {
     let text = line.trim_end_matches(['\n', '\r']);
+    let cri = line_parts::read_cri(text.as_bytes());
     let mut pairs = match text.starts_with('{').then(|| json_line::object(text.as_bytes())) {
         Some(Ok(pairs)) if !pairs.is_empty() => pairs,
-        _ => vec![(Cow::Borrowed("message"), Value::Text(Cow::Borrowed(text)))],
+        _ => {
+            let (message, fields) = cri.map_or((Cow::Borrowed(text), Vec::new()), |cri| (cri.message, cri.fields));
+            [(Cow::Borrowed("message"), Value::Text(message))].into_iter().chain(fields).collect()
+        }
     };
     let added = metadata.into_iter().chain(labels.iter().cloned());
     let mut detected = None;

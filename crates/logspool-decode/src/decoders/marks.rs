@@ -12,6 +12,11 @@ impl Marks {
         self.0 |= other.0;
     }
 
+    /// True if the set has one of the keys of another set.
+    pub fn has_any(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
     /// True if the set has all keys of another set.
     pub fn has_all(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -42,6 +47,9 @@ pub(super) const GOOGLE: u32 = 1 << 20;
 pub(super) const SEVERITY: u32 = 1 << 21;
 pub(super) const LOGSTASH: u32 = 1 << 22;
 pub(super) const EXTRA: u32 = 1 << 23;
+pub(super) const STREAM: u32 = 1 << 24;
+pub(super) const PART: u32 = 1 << 25;
+pub(super) const CONTAINER: u32 = 1 << 26;
 
 /// A key that says something about the sender.
 #[derive(Debug)]
@@ -91,6 +99,14 @@ pub const MARKS: &[Mark] = &[
     Mark { key: "logging.googleapis.com/labels", fits: |_| true, bit: GOOGLE },
     Mark { key: "@version", fits: |_| true, bit: LOGSTASH },
     Mark { key: "extra", fits: |value| matches!(value, Value::Map(_)), bit: EXTRA },
+    // Docker and containerd: see `line_parts.rs`.
+    Mark { key: "stream", fits: |value| matches!(value, Value::Text(_)), bit: STREAM },
+    Mark { key: "partial_message", fits: |_| true, bit: PART },
+    Mark { key: "CONTAINER_PARTIAL_MESSAGE", fits: |_| true, bit: PART },
+    Mark { key: "logtag", fits: |value| matches!(value, Value::Text(_)), bit: PART },
+    Mark { key: "_p", fits: |value| matches!(value, Value::Text(_)), bit: PART },
+    Mark { key: "container_id", fits: |value| matches!(value, Value::Text(_)), bit: CONTAINER },
+    Mark { key: "CONTAINER_ID", fits: |value| matches!(value, Value::Text(_)), bit: CONTAINER },
     // A number below 8 can only be a severity of syslog.
     Mark { key: "severity", fits: |value| matches!(value, Value::Int(0..=7)), bit: SEVERITY },
 ];

@@ -14,6 +14,24 @@ pub(super) fn messages(bytes: &[u8], number: u64) -> impl Iterator<Item = Result
     })
 }
 
+/// The messages in the field with this number. The error has the bytes that cannot be read: the rest of the message.
+pub(super) fn messages_and_rest(
+    bytes: &[u8],
+    number: u64,
+) -> impl Iterator<Item = Result<&[u8], (&[u8], ProtobufError)>> {
+    let mut fields = FieldIter(bytes);
+    std::iter::from_fn(move || {
+        loop {
+            let rest = fields.0;
+            match fields.next()? {
+                Ok((found, FieldValue::Bytes(bytes))) if found == number => return Some(Ok(bytes)),
+                Ok(_) => {}
+                Err(error) => return Some(Err((rest, error))),
+            }
+        }
+    })
+}
+
 /// The value of a field.
 #[derive(Debug)]
 pub(super) enum FieldValue<'a> {

@@ -82,8 +82,12 @@ pub fn of_text(text: &str) -> Option<i64> {
 
 fn read_text(text: &str) -> Option<SentTime> {
     let text = text.trim();
-    let with_zone = |text: &str| text.parse::<DateTime<FixedOffset>>().ok()?.timestamp_nanos_opt();
     let known = |nanoseconds| SentTime { nanoseconds, lacks_zone: false };
+    // The parser for RFC 3339 needs half the instructions of the one for its relatives.
+    if let Some(time) = DateTime::parse_from_rfc3339(text).ok().and_then(|time| time.timestamp_nanos_opt()) {
+        return Some(known(time));
+    }
+    let with_zone = |text: &str| text.parse::<DateTime<FixedOffset>>().ok()?.timestamp_nanos_opt();
     if let Some(time) = with_zone(text).or_else(|| of_digits(text)) {
         return Some(known(time));
     }

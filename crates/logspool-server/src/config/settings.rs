@@ -9,6 +9,7 @@ use serde::Deserialize;
 use crate::address::{HttpAddress, ListenAddress};
 use crate::limits::Limits;
 use crate::limits::parts::{Access, Retention, SharedKey, Tls};
+use crate::sender_zones::SenderZone;
 use crate::stores::StoreAddress;
 
 /// The configuration of a service. Every key is optional.
@@ -22,6 +23,10 @@ pub struct Config {
     /// syslog in the zone of the service.
     #[schemars(with = "Vec<String>")]
     pub listen: Vec<ListenAddress>,
+    /// Zones of single senders, for times that name none: `"192.0.2.7=Europe/Berlin"`, or `"10.0.0.0/8=+02:00"` for a
+    /// network. A sender here is the address from which the service gets the record, also of a relay.
+    #[schemars(with = "Vec<String>")]
+    pub zones: Vec<SenderZone>,
     /// Address for queries, metrics and HTTP senders: `HOST:PORT`, or `"off"`.
     #[schemars(with = "String")]
     pub http: HttpAddress,
@@ -66,6 +71,7 @@ impl Default for Config {
                 ListenAddress::tcp(SocketAddr::from(([127, 0, 0, 1], 9020))),
                 ListenAddress::udp(SocketAddr::from(([127, 0, 0, 1], 9021))),
             ],
+            zones: Vec::new(),
             http: HttpAddress::On(SocketAddr::from(([127, 0, 0, 1], 9080))),
             store: vec![DEFAULT_STORE.parse().expect("the default is an address")],
             file: None,

@@ -7,19 +7,24 @@
 //! As separate records they would take a hundred times as many bytes as were sent.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 use chrono::{DateTime, FixedOffset, Local, SecondsFormat};
 
 use crate::batch::{Arrival, Batch};
+use crate::budget::{Budget, Reservation};
 use crate::clock::rfc3339;
-use crate::connection::protocol::{FrameFormat, Protocol, TrailingSpace};
+use crate::connection::line_joiner::{JoinedLine, LineJoiner};
+use crate::connection::protocol::{FrameContent, FrameFormat, Protocol, TrailingSpace};
 use crate::decoders::zone::Zone;
+use crate::decoders::{json_line, json_list};
+use crate::intake::Intake;
 use crate::metrics::{Metrics, TotalCounter};
 use crate::origin::Origin;
 use crate::peer::Peer;
-use crate::record::Record;
+use crate::record::{LinePart, Record};
 use crate::value::Value;
 
 /// The logger of records about unreadable frames.
@@ -42,6 +47,14 @@ const TINY_BYTES: usize = 32;
 /// Number of different tiny frames in a row that get their own records. Chosen: enough to see what a peer sends.
 const MAX_ROW_RECORDS: usize = 8;
 
+/// Maximum number of values of a list that are decoded as one frame. Chosen: the memory of their records is reserved
+/// only afterwards.
+const MAX_VALUES: usize = 1000;
+
+/// Bytes of open lines that a connection may keep without room in the budget. Chosen: as many as it may keep of a
+/// frame.
+const FREE_BYTES: usize = 64 * 1024;
+
 /// Reads the frames of one peer into batches.
 #[derive(Debug)]
 pub struct FrameReader<'a> {
@@ -52,6 +65,12 @@ pub struct FrameReader<'a> {
     frames: TotalCounter,
     arrived: DateTime<FixedOffset>,
     batch: Batch,
+    /// The lines whose last parts are missing.
+    lines: LineJoiner,
+    /// Bytes of the lines that were open at the last [`Self::take_open`].
+    kept_bytes: usize,
+    /// The room for these lines.
+    room: Option<Reservation>,
     /// The last unreadable frame. Its record is not written yet, because tiny frames directly after it may be counted
     /// with it.
     run: Option<RejectedRun>,
@@ -85,6 +104,9 @@ impl<'a> FrameReader<'a> {
             frames,
             arrived,
             batch,
+            lines: LineJoiner::default(),
+            kept_bytes: 0,
+            room: None,
             run: None,
             rejected: 0,
             undecoded: 0,
@@ -106,6 +128,7 @@ impl<'a> FrameReader<'a> {
     pub fn set_peer(&mut self, peer: Peer) {
         if self.peer != peer {
             self.end_run();
+            self.end_lines();
             self.host = peer.host();
             self.peer = peer;
         }
@@ -127,43 +150,74 @@ impl<'a> FrameReader<'a> {
     /// Decodes a frame with the functions in `frames`.
     pub fn read_with(&mut self, frames: &FrameFormat, frame: &[u8]) {
         let frame = match frames.trailing_space {
-            TrailingSpace::Trimmed => frame.trim_ascii_end(),
-            TrailingSpace::Kept => frame,
+            TrailingSpace::Trimmed if frames.content != FrameContent::Text => frame.trim_ascii_end(),
+            _ => frame,
         };
-        if frame.is_empty() && frames.trailing_space == TrailingSpace::Trimmed {
+        if frame.trim_ascii_end().is_empty() && frames.trailing_space == TrailingSpace::Trimmed {
+            return;
+        }
+        if frames.content == FrameContent::Text
+            && json_list::begins(frame) == Some(true)
+            && self.read_pieces(frames, &values(frame))
+        {
             return;
         }
         self.frames.add(1);
-        let record = (frames.read)(frame, self.arrived);
-        match record {
+        match (frames.read)(frame, self.arrived) {
             Ok(record) => self.push(&record),
-            Err(why) if !self.read_lines(frames, frame) => self.reject_frame(frame, why),
+            Err(why) if !self.read_parts(frames, frame) => self.reject_frame(frame, why),
             Err(_) => {}
         }
     }
 
-    /// Reads an unreadable frame line by line: a line that is cut off may hold the lines after it. Returns false if no
-    /// line can be read; then it has no effect.
-    fn read_lines(&mut self, frames: &FrameFormat, frame: &[u8]) -> bool {
-        let lines = || frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty());
-        let is_split = frames.trailing_space == TrailingSpace::Trimmed && frame.contains(&b'\n');
-        if !is_split || !lines().any(|line| (frames.read)(line, self.arrived).is_ok()) {
+    /// Reads an unreadable frame of JSON line by line: a line that is cut off may hold the lines after it. Or value by
+    /// value, if it is the rest of a list. Returns false if the frame has no parts that can be read alone; then it has
+    /// no effect.
+    fn read_parts(&mut self, frames: &FrameFormat, frame: &[u8]) -> bool {
+        if frames.content != FrameContent::Json {
             return false;
         }
-        for line in lines() {
-            match (frames.read)(line, self.arrived) {
+        let lines: Vec<_> = frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).collect();
+        let lines: Vec<_> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+        if lines.len() > 1 {
+            return self.read_pieces(frames, &lines);
+        }
+        // The list has no end, as its rest.
+        let list = [b"[", frame].concat();
+        let pieces = if frame.starts_with(b"{") { values(&list) } else { Vec::new() };
+        pieces.len() > 1 && self.read_pieces(frames, &pieces)
+    }
+
+    /// Reads each piece of a frame. Returns false, without an effect, if no piece is readable, or surely a line of text.
+    fn read_pieces(&mut self, frames: &FrameFormat, pieces: &[&[u8]]) -> bool {
+        let is_text = |first: &u8| first.is_ascii_alphabetic() && !b"tfnNI".contains(first);
+        let is_alone = |piece: &&[u8]| match frames.content {
+            FrameContent::Text => json_line::object(piece).is_ok(),
+            _ => piece.first().is_some_and(is_text) || (frames.read)(piece, self.arrived).is_ok(),
+        };
+        if !pieces.iter().any(is_alone) {
+            return false;
+        }
+        for piece in pieces {
+            match (frames.read)(piece, self.arrived) {
                 Ok(record) => self.push(&record),
-                Err(why) => self.reject_frame(line, why),
+                Err(why) => self.reject_frame(piece, why),
             }
         }
         true
     }
 
-    /// Adds a record.
+    /// Adds a record. Parts of a line are added as one record, after the last one.
     pub fn push(&mut self, record: &Record<'_>) {
         self.end_run();
         self.in_a_row = 0;
-        self.append(record);
+        if record.part == LinePart::Whole {
+            return self.append(record);
+        }
+        match self.lines.add(record, Instant::now()) {
+            JoinedLine::Other => self.append(record),
+            JoinedLine::Ready(records) => records.iter().for_each(|record| self.append(record)),
+        }
     }
 
     fn append(&mut self, record: &Record<'_>) {
@@ -252,7 +306,12 @@ impl<'a> FrameReader<'a> {
 
     /// Number of bytes of memory that the records of the batch use so far.
     pub fn used_bytes(&self) -> usize {
-        self.batch.used_bytes()
+        self.batch.used_bytes() + self.lines.bytes().saturating_sub(self.kept_bytes)
+    }
+
+    /// True if parts of a line wait for its last part.
+    pub fn has_open_lines(&self) -> bool {
+        self.lines.is_open()
     }
 
     /// Number of records and unreadable frames in the batch so far.
@@ -260,8 +319,54 @@ impl<'a> FrameReader<'a> {
         self.batch.len() - self.undecoded + self.rejected
     }
 
-    /// Returns the records read since the last call as a batch.
+    /// Returns the records read since the last call as a batch. Lines without their last parts are in it, too.
     pub fn take(&mut self) -> Batch {
+        self.end_lines();
+        (self.kept_bytes, self.room) = (0, None);
+        self.take_batch()
+    }
+
+    /// As [`Self::take`], but keeps lines without their last parts, if there is memory for them. For senders that get
+    /// no ack.
+    pub fn take_open(&mut self, budget: &Budget) -> Batch {
+        for record in self.lines.expire(Instant::now()) {
+            self.append(&record);
+        }
+        let bytes = self.lines.bytes();
+        if bytes > FREE_BYTES {
+            let origin = self.origin();
+            let has_room =
+                self.room.as_mut().is_some_and(|room| room.fits(bytes) || room.try_grow(bytes - room.bytes()));
+            if !has_room {
+                self.room = None;
+                self.room = budget.try_for_open_lines(origin, bytes);
+            }
+            if self.room.is_none() {
+                return self.take();
+            }
+        } else {
+            self.room = None;
+        }
+        self.kept_bytes = bytes;
+        self.take_batch()
+    }
+
+    /// Hands over the parts of lines that are not finished.
+    pub async fn store_open_lines(&mut self, intake: &Intake) {
+        if self.has_open_lines() {
+            let batch = self.take();
+            let room = intake.room_for(self.origin(), &batch).await;
+            intake.submit_unacked(batch, room).await;
+        }
+    }
+
+    fn end_lines(&mut self) {
+        for record in self.lines.end() {
+            self.append(&record);
+        }
+    }
+
+    fn take_batch(&mut self) -> Batch {
         self.end_run();
         (self.rejected, self.undecoded) = (0, 0);
         let mut batch = std::mem::take(&mut self.batch);
@@ -285,6 +390,17 @@ impl<'a> FrameReader<'a> {
 /// The current time. Its offset is that of the peer's zone or of this machine, for times of syslog that name no zone.
 fn now_at(peer: &Peer) -> DateTime<FixedOffset> {
     peer.zone().map_or_else(|| Local::now().fixed_offset(), Zone::now)
+}
+
+/// The values of a list; none if there are too many.
+fn values(list: &[u8]) -> Vec<&[u8]> {
+    let mut values = Vec::new();
+    let read = json_list::read(list, |value| {
+        if values.len() <= MAX_VALUES {
+            values.push(value);
+        }
+    });
+    if read.is_ok() && values.len() <= MAX_VALUES { values } else { Vec::new() }
 }
 
 /// The record without its time, which becomes a field.
@@ -318,10 +434,12 @@ fn kept_frame(frame: &[u8]) -> Vec<(Cow<'_, str>, Value<'_>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::batch::Row;
     use crate::decoders::levels::Scale;
     use crate::protocols::json::JSON;
     use crate::protocols::pickle::PICKLE;
     use crate::protocols::syslog::SYSLOG;
+    use crate::protocols::text::TEXT;
 
     fn read(protocol: &'static Protocol, frames: &[&[u8]]) -> Batch {
         let metrics = Metrics::default();
@@ -406,7 +524,24 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pickle_becomes_an_error_record() {
+    fn the_rest_of_a_list_and_lines_of_text_are_read_one_by_one() {
+        let cases: &[(&'static Protocol, &[u8], &[&str])] = &[
+            (&JSON, b"{\"a\":\"x},{\"message\":\"one\"},{\"message\":\"two\"}]", &["", "one", "two"]),
+            (&JSON, b"{\"a\":[1,\n  Traceback\n  \"x\"", &["", "", ""]),
+            (&TEXT, b"[{\"message\":\"one\"},{\"message\":\"two\"}]", &["one", "two"]),
+            (&TEXT, b"[{\"message\":\"one\"}]", &["one"]),
+            (&TEXT, b"[{x] text", &["[{x] text"]),
+            (&TEXT, b"[2026-11-28] text", &["[2026-11-28] text"]),
+        ];
+        for (protocol, frame, expected) in cases {
+            let batch = read(protocol, &[frame]);
+            let message = |row: Row<'_>| if row.logger == UNDECODED_LOGGER { "" } else { row.message }.to_owned();
+            assert_eq!(*expected, batch.rows().map(message).collect::<Vec<_>>(), "{}", String::from_utf8_lossy(frame));
+        }
+    }
+
+    #[test]
+    fn an_empty_pickle_is_worth_a_record() {
         assert_eq!(UNDECODED_LOGGER, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 

@@ -122,6 +122,11 @@ impl<R: AsyncRead + Unpin> Input<R> {
 }
 
 impl<R> Input<R> {
+    /// Returns the stream, and the bytes that are not taken yet.
+    pub fn into_parts(self) -> (R, BytesMut) {
+        (self.stream, self.buffer)
+    }
+
     /// Removes bytes from the buffer: all bytes of some frames, or none. The remaining bytes are the start of another
     /// frame. The time limit of that frame begins with the next wait for its bytes. So the time that a sender waits for
     /// the stores does not count.

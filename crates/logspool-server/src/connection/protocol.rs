@@ -70,8 +70,21 @@ pub struct FrameFormat {
     /// Decodes a frame. The second argument is the time of its arrival. The error is the reason why the frame cannot be
     /// decoded.
     pub read: for<'f> fn(&'f [u8], DateTime<FixedOffset>) -> Result<Record<'f>, String>,
+    /// What a frame holds.
+    pub content: FrameContent,
     /// Handling of white space at the end of a frame.
     pub trailing_space: TrailingSpace,
+}
+
+/// What a frame holds, if its decoder can read it or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameContent {
+    /// One record.
+    Record,
+    /// A JSON object. A frame that is none may hold one after all, between other lines or in a list that is cut off.
+    Json,
+    /// A line of text, or a list of JSON objects.
+    Text,
 }
 
 /// White space at the end of a frame.

@@ -6,6 +6,7 @@ use super::framing::FrameError;
 use super::key::ForwardKey;
 use crate::intake::Intake;
 use crate::limits::Limits;
+use crate::sender_zones::SenderZone;
 use crate::share::Refusal;
 use crate::stop::StopSignal;
 
@@ -20,6 +21,8 @@ pub struct SharedState {
     pub http: axum::Router,
     /// The shared key for Forward listeners that require one.
     pub shared_key: Option<ForwardKey>,
+    /// Zones of single senders.
+    pub zones: Vec<SenderZone>,
     /// The signal that the service ends.
     pub stop: StopSignal,
 }

@@ -24,6 +24,10 @@ use crate::peer::Peer;
 /// connection with frames.
 const FREE_BYTES: usize = 64 * 1024;
 
+/// Maximum length of a body that is read and dropped, as a multiple of the longest body. Chosen: the largest batches of
+/// collectors are shorter. The answer to a longer one may get lost.
+const DROPPED_BODIES: usize = 8;
+
 /// Maximum time that a request waits for memory for its records. A long body has waited up to the same time before.
 ///
 /// Chosen: half the time that OTLP exporters wait for an answer. An exporter that gets no answer in its time would send
@@ -56,7 +60,7 @@ impl FromRequest<Context> for RequestBody {
             let piece = piece
                 .map_err(|error| HttpError(StatusCode::BAD_REQUEST, format!("the body is incomplete: {error}")))?;
             length += piece.len();
-            if length > most {
+            if length > most.max(announced.min(most.saturating_mul(DROPPED_BODIES))) {
                 return Err(too_large(limits));
             }
             if announced > most {
@@ -73,6 +77,9 @@ impl FromRequest<Context> for RequestBody {
                 until += asked.elapsed();
             }
             sent.bytes.extend_from_slice(&piece);
+        }
+        if length > most {
+            return Err(too_large(limits));
         }
         Ok(sent)
     }

@@ -16,16 +16,14 @@ use crate::batch::Batch;
 use crate::budget::Reservation;
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::framing::{FrameError, FrameScan, InputEnd};
-use crate::decoders::convert::lossy;
 use crate::decoders::density::{MIN_RECORD_BYTES, is_too_dense};
-use crate::decoders::{form, json_list};
+use crate::decoders::{form, json_list, line_parts};
 use crate::delivery::Outcome;
 use crate::http::protocol::HTTP;
 use crate::limits::Limits;
 use crate::origin::Origin;
 use crate::peer::Peer;
 use crate::protocols::json::{FRAME_FORMAT, JSON};
-use crate::record::Record;
 
 /// A body with fewer bytes is decoded within one or two milliseconds, even if it is compressed.
 const QUICK_BYTES: usize = 1024;
@@ -184,15 +182,15 @@ fn read_text(body: &[u8], limits: &Limits, reader: &mut FrameReader<'_>) -> Resu
     let mut at = 0;
     for line in body.split(|byte| *byte == b'\n') {
         at += line.len() + 1;
-        let line = line.trim_ascii_end();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
         if line.len() > limits.frame_bytes {
             return Err(HttpError(StatusCode::PAYLOAD_TOO_LARGE, FrameError::TooLong(limits.frame_bytes).to_string()));
         }
         if line.starts_with(b"{") {
             reader.read(line);
-        } else if !line.is_empty() {
+        } else if !line.trim_ascii().is_empty() {
             reader.count_frame();
-            reader.push(&Record { message: lossy(line), ..Record::default() });
+            reader.push(&line_parts::read_text(line));
         }
         not_too_many(reader, at, limits)?;
     }

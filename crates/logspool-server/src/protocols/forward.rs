@@ -9,6 +9,7 @@
 //! acknowledged when all its parts are committed (see `message.rs`).
 
 mod chunks;
+mod long;
 mod message;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
@@ -22,6 +23,7 @@ use crate::connection::frame_reader::FrameReader;
 use crate::connection::framing::FrameError;
 use crate::connection::input::{Input, MAX_MESSAGE_FRAMES, ReadOutcome};
 use crate::connection::key::ForwardKey;
+use crate::connection::line_joiner::MAX_WAIT;
 use crate::connection::protocol::{Connection, ConnectionKind, Protocol};
 use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::handshake::{HandshakeAnswer, HandshakeServer};
@@ -70,9 +72,9 @@ async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
     let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
     let mut chunks = ConnectionChunks { streams: Vec::new(), limits };
-    let ended = chunks
-        .read(&mut input, FrameReader::new(protocol, peer.clone(), &shared.intake.metrics), shared, &waiting)
-        .await;
+    let mut reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
+    let ended = chunks.read(&mut input, &mut reader, shared, &waiting).await;
+    reader.store_open_lines(&shared.intake).await;
     // Free the reservation for a large incomplete frame now, because the last acks may take long.
     drop(input);
     drop(waiting);
@@ -86,7 +88,7 @@ impl ConnectionChunks {
     async fn read<R: AsyncRead + Unpin>(
         &mut self,
         input: &mut Input<R>,
-        mut reader: FrameReader<'_>,
+        reader: &mut FrameReader<'_>,
         shared: &SharedState,
         waiting: &mpsc::Sender<PendingAck>,
     ) -> Result<(), ConnectionEnd> {
@@ -102,6 +104,10 @@ impl ConnectionChunks {
                     Ok(ScannedFrame::Complete { length }) => length,
                     Ok(ScannedFrame::Incomplete) => break,
                     Err(error) => {
+                        scanner = Scanner::default();
+                        if long::receive(input, self, reader, shared, waiting).await? {
+                            continue;
+                        }
                         reader.reject(&input.buffer, &error.to_string());
                         let bytes = input.buffer.len();
                         let room = shared.intake.room_to_decode(reader.origin(), bytes, bytes).await;
@@ -110,15 +116,18 @@ impl ConnectionChunks {
                     }
                 };
                 reader.count_frame();
-                message::deliver(&input.buffer[..length], self, &mut reader, shared, waiting).await?;
+                message::deliver(&input.buffer[..length], self, reader, shared, waiting).await?;
                 input.advance(length);
             }
+            let pause = reader.has_open_lines().then_some(MAX_WAIT);
             let more = tokio::select! {
-                more = input.read_more(None) => more?,
+                more = input.read_more(pause) => more?,
                 () = waiting.closed() => return Err(ConnectionEnd::Refused),
             };
-            if more != ReadOutcome::Received {
-                return Ok(());
+            match more {
+                ReadOutcome::Received => {}
+                ReadOutcome::Silent => reader.store_open_lines(&shared.intake).await,
+                ReadOutcome::Ended => return Ok(()),
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::syslog;
 use crate::connection::admission::TrafficKind;
 use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
-use crate::connection::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
+use crate::connection::protocol::{ConnectionKind, FrameContent, FrameFormat, Protocol, TrailingSpace};
 
 /// The declaration of syslog with octet counting; see the module documentation.
 pub const OCTET_COUNTED: Protocol = Protocol {
@@ -16,6 +16,7 @@ pub const OCTET_COUNTED: Protocol = Protocol {
     connections: ConnectionKind::Frames(FrameFormat {
         framer,
         read: syslog::read,
+        content: FrameContent::Record,
         trailing_space: TrailingSpace::Trimmed,
     }),
 };

@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset};
 use crate::connection::admission::TrafficKind;
 use crate::connection::framing::{FrameError, FrameScan, Framer};
 use crate::connection::protocol::{
-    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
+    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameContent, FrameFormat, Protocol, TrailingSpace,
 };
 use crate::decoders::{log_record, pickle};
 use crate::record::Record;
@@ -22,7 +22,12 @@ pub const PICKLE: Protocol = Protocol {
     tie_breaker: None,
     datagrams: Some(Datagrams { begins: &[(0, 0)], open: || Box::new(PickleDatagrams) }),
     traffic: TrafficKind::Records,
-    connections: ConnectionKind::Frames(FrameFormat { framer, read, trailing_space: TrailingSpace::Kept }),
+    connections: ConnectionKind::Frames(FrameFormat {
+        framer,
+        read,
+        content: FrameContent::Record,
+        trailing_space: TrailingSpace::Kept,
+    }),
 };
 
 fn framer(limit: usize) -> Box<dyn Framer> {

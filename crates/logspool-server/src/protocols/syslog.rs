@@ -8,7 +8,7 @@ use chrono::{DateTime, FixedOffset};
 use crate::connection::admission::TrafficKind;
 use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
 use crate::connection::protocol::{
-    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameFormat, Protocol, TrailingSpace,
+    ConnectionKind, DatagramUnpacker, Datagrams, FrameCallback, FrameContent, FrameFormat, Protocol, TrailingSpace,
 };
 use crate::decoders::syslog;
 use crate::record::Record;
@@ -29,7 +29,8 @@ pub const SYSLOG: Protocol = Protocol {
 };
 
 /// The format of the messages. Frames of other protocols (RELP, octet counting) contain the same messages.
-pub(super) const FRAME_FORMAT: FrameFormat = FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed };
+pub(super) const FRAME_FORMAT: FrameFormat =
+    FrameFormat { framer, read, content: FrameContent::Record, trailing_space: TrailingSpace::Trimmed };
 
 fn framer(limit: usize) -> Box<dyn Framer> {
     Box::new(SyslogFramer { limit, scanned: 0, first_end: None })

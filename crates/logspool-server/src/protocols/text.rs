@@ -5,8 +5,8 @@ use chrono::{DateTime, FixedOffset};
 use super::{json, syslog};
 use crate::connection::admission::TrafficKind;
 use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd, check_length};
-use crate::connection::protocol::{ConnectionKind, FrameFormat, Protocol, TrailingSpace};
-use crate::decoders::convert::lossy;
+use crate::connection::protocol::{ConnectionKind, FrameContent, FrameFormat, Protocol, TrailingSpace};
+use crate::decoders::line_parts;
 use crate::record::Record;
 
 /// The declaration of lines of text; see the module documentation.
@@ -19,7 +19,12 @@ pub const TEXT: Protocol = Protocol {
     tie_breaker: None,
     datagrams: None,
     traffic: TrafficKind::Records,
-    connections: ConnectionKind::Frames(FrameFormat { framer, read, trailing_space: TrailingSpace::Trimmed }),
+    connections: ConnectionKind::Frames(FrameFormat {
+        framer,
+        read,
+        content: FrameContent::Text,
+        trailing_space: TrailingSpace::Trimmed,
+    }),
 };
 
 /// The methods of HTTP, with the preface of HTTP/2.
@@ -73,12 +78,14 @@ pub fn framer(limit: usize) -> Box<dyn Framer> {
 
 /// Reads a line. JSON and syslog between lines of text are read as such.
 fn read(line: &[u8], arrived: DateTime<FixedOffset>) -> Result<Record<'_>, String> {
+    // A part of a line may end with a space.
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
     let read = match line.first() {
         Some(b'{') => (json::FRAME_FORMAT.read)(line, arrived).ok(),
         Some(b'<') => syslog::read(line, arrived).ok(),
         _ => None,
     };
-    Ok(read.unwrap_or_else(|| Record { message: lossy(line), ..Record::default() }))
+    Ok(read.unwrap_or_else(|| line_parts::read_text(line)))
 }
 
 struct LineFramer {

@@ -155,7 +155,7 @@ impl<'a> ProtocolReaders<'a> {
         while count < BURST_DATAGRAMS {
             let Ok((length, from, peer)) = socket.try_receive(&mut self.buffer) else { break };
             count += 1;
-            let peer = peer.with_levels(address.levels).with_zone(address.zone);
+            let peer = peer.with_levels(address.levels).with_zones(&self.shared.zones, address.zone);
             let datagram = &self.buffer[..length];
             if datagram == HEARTBEAT {
                 continue;

@@ -147,7 +147,7 @@ impl Listener {
             };
             match admission.admit(peer.origin(), door) {
                 Ok(slot) => {
-                    let peer = peer.with_levels(address.levels).with_zone(address.zone);
+                    let peer = peer.with_levels(address.levels).with_zones(&shared.zones, address.zone);
                     connections.spawn(stream.serve(peer, protocol, slot, shared.clone()));
                 }
                 Err(refusal) => {

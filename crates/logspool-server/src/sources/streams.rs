@@ -14,10 +14,11 @@ use crate::connection::admission::Slot;
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::framing::{FrameError, FrameScan, Framer, InputEnd};
 use crate::connection::input::{Input, ReadOutcome, SHUTDOWN_SILENCE, SMALL_READ_BYTES};
+use crate::connection::line_joiner::MAX_WAIT;
 use crate::connection::protocol::{Connection, ConnectionKind, FrameFormat, Protocol};
 use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::intake::Intake;
-use crate::known_protocols::{self, DetectedProtocol, InputState};
+use crate::known_protocols::{self, DetectedProtocol, FrameBegin, InputState};
 use crate::peer::Peer;
 use crate::stop::stopped;
 use crate::warnings;
@@ -112,44 +113,61 @@ where
     if let Err(refusal) = slot.assign(protocol.traffic) {
         return ConnectionEnd::NoSlot(refusal);
     }
-    match &protocol.connections {
-        ConnectionKind::Frames(declared) => {
-            let input = Input::new(stream, first, peer.origin(), shared);
-            let may_change = if only.is_some() { ProtocolChange::Never } else { ProtocolChange::BetweenFrames };
-            let served = serve_frames(input, (protocol, declared, may_change), peer, shared).await;
-            served.map_or_else(|end| end, |()| ConnectionEnd::Peer)
-        }
-        ConnectionKind::Session { serve, .. } => {
-            serve(Connection { protocol, stream: Box::new(stream), first, peer, slot, shared }).await
+    let may_change = if only.is_some() { ProtocolChange::Never } else { ProtocolChange::BetweenFrames };
+    let mut protocol = protocol;
+    loop {
+        match &protocol.connections {
+            ConnectionKind::Frames(declared) => {
+                let mut input = Input::new(stream, first, peer.origin(), shared);
+                match serve_frames(&mut input, (protocol, declared, may_change), peer, shared).await {
+                    Ok(FramesEnd::Stream) => return ConnectionEnd::Peer,
+                    Ok(FramesEnd::Session(other)) => protocol = other,
+                    Err(end) => return end,
+                }
+                (stream, first) = input.into_parts();
+            }
+            ConnectionKind::Session { serve, .. } => {
+                return serve(Connection { protocol, stream: Box::new(stream), first, peer, slot, shared }).await;
+            }
         }
     }
 }
 
+/// The end of the frames of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FramesEnd {
+    /// The connection has ended.
+    Stream,
+    /// What follows is of a protocol with sessions.
+    Session(&'static Protocol),
+}
+
 /// Reads frames that hold one record each.
 async fn serve_frames<R: AsyncRead + Unpin>(
-    mut input: Input<R>,
+    input: &mut Input<R>,
     (protocol, declared, may_change): (&'static Protocol, &FrameFormat, ProtocolChange),
     peer: &Peer,
     shared: &SharedState,
-) -> Result<(), ConnectionEnd> {
+) -> Result<FramesEnd, ConnectionEnd> {
     let mut framer = (declared.framer)(shared.limits.frame_bytes);
     let mut reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     loop {
         reader.mark_arrival();
-        let taken = take_frames(&mut input, &mut *framer, &mut reader, (&shared.intake, may_change)).await;
+        let taken = take_frames(input, &mut *framer, &mut reader, (&shared.intake, may_change)).await;
         match taken {
             Ok(FramesTaken::All) => {}
             Ok(FramesTaken::Part) => continue,
             Ok(FramesTaken::UpTo(other)) => {
-                if let Some(declared) = other.frame_format() {
-                    framer = (declared.framer)(shared.limits.frame_bytes);
-                    reader = FrameReader::new(other, peer.clone(), &shared.intake.metrics);
-                }
+                reader.store_open_lines(&shared.intake).await;
+                let Some(declared) = other.frame_format() else { return Ok(FramesEnd::Session(other)) };
+                framer = (declared.framer)(shared.limits.frame_bytes);
+                reader = FrameReader::new(other, peer.clone(), &shared.intake.metrics);
                 continue;
             }
             Err(error) => return Err(ConnectionEnd::Frame(error)),
         }
-        let pause = framer.ends_at_pause(&input.buffer).then_some(LINE_PAUSE);
+        let line_pause = framer.ends_at_pause(&input.buffer).then_some(LINE_PAUSE);
+        let pause = line_pause.or(reader.has_open_lines().then_some(MAX_WAIT));
         let (ended_by, end) = match input.read_more(pause).await {
             Ok(ReadOutcome::Received) => continue,
             Ok(ReadOutcome::Silent) => (InputEnd::Pause, Ok(())),
@@ -158,7 +176,13 @@ async fn serve_frames<R: AsyncRead + Unpin>(
             // last line.
             Err(end) => (InputEnd::Stream, Err(end)),
         };
-        let rest = framer.last_frame(&input.buffer, ended_by);
+        // A NUL that ends no frame is no record.
+        let nuls = input.buffer.iter().take_while(|byte| **byte == 0).count();
+        if ended_by == InputEnd::Stream && nuls == input.buffer.len() && !reader.protocol().may_begin_with(0) {
+            input.advance(nuls);
+        }
+        let is_end = ended_by == InputEnd::Stream || line_pause.is_some();
+        let rest = if is_end { framer.last_frame(&input.buffer, ended_by) } else { None };
         let is_cut = ended_by == InputEnd::Stream && rest.is_none() && !input.buffer.is_empty();
         if rest.is_some() || is_cut {
             let bytes = input.buffer.len();
@@ -172,9 +196,11 @@ async fn serve_frames<R: AsyncRead + Unpin>(
                 reader.reject(&input.buffer, "the connection ended before the frame did");
             }
             shared.intake.submit_unacked(reader.take(), room).await;
+        } else {
+            reader.store_open_lines(&shared.intake).await;
         }
         if ended_by == InputEnd::Stream {
-            return end;
+            return end.map(|()| FramesEnd::Stream);
         }
     }
 }
@@ -207,12 +233,14 @@ async fn take_frames<R>(
     reader: &mut FrameReader<'_>,
     (intake, may_change): (&Intake, ProtocolChange),
 ) -> Result<FramesTaken, FrameError> {
-    let other = |bytes: &[u8], reader: &FrameReader<'_>| match may_change {
-        ProtocolChange::Never => None,
+    let begin = |bytes: &[u8], reader: &FrameReader<'_>| match may_change {
+        ProtocolChange::Never => FrameBegin::Same,
         ProtocolChange::BetweenFrames => known_protocols::begins_frame(bytes, reader.protocol()),
     };
-    if let Some(other) = other(&input.buffer, reader) {
-        return Ok(FramesTaken::UpTo(other));
+    match begin(&input.buffer, reader) {
+        FrameBegin::Same => {}
+        FrameBegin::Other(other) => return Ok(FramesTaken::UpTo(other)),
+        FrameBegin::Undecided => return Ok(FramesTaken::All),
     }
     let mut step = framer.scan(&input.buffer);
     if step == Ok(FrameScan::Incomplete) {
@@ -242,13 +270,16 @@ async fn take_frames<R>(
         if is_over || !room.fits(2 * reader.used_bytes()) {
             break Ok(FramesTaken::Part);
         }
-        if let Some(other) = other(&input.buffer[at..], reader) {
-            break Ok(FramesTaken::UpTo(other));
+        match begin(&input.buffer[at..], reader) {
+            FrameBegin::Same => {}
+            FrameBegin::Other(other) => break Ok(FramesTaken::UpTo(other)),
+            FrameBegin::Undecided => break Ok(FramesTaken::All),
         }
         step = framer.scan(&input.buffer[at..]);
     };
     drop(turn);
     input.advance(at);
-    intake.submit_unacked(reader.take(), room).await;
+    let batch = if taken.is_ok() { reader.take_open(&intake.budget) } else { reader.take() };
+    intake.submit_unacked(batch, room).await;
     taken
 }

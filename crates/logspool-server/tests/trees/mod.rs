@@ -1,7 +1,7 @@
 //! Random filters, and random records that match some of them.
 
 use logspool_server::query::{Comparison, Field, Filter, Literal, Pattern, Phrase};
-use logspool_server::record::Record;
+use logspool_server::record::{LinePart, Record};
 use logspool_server::value::Value;
 use proptest::collection::vec;
 use proptest::option;
@@ -81,6 +81,7 @@ pub fn record() -> impl Strategy<Value = Record<'static>> {
             level,
             sent_level: None,
             lacks_zone: false,
+            part: LinePart::Whole,
             logger: logger.into(),
             message: message.into(),
             file,

@@ -8,7 +8,7 @@ use super::problem::ForwardProblem;
 use crate::decoders::convert;
 use crate::decoders::draft::Draft;
 use crate::decoders::parts::Part;
-use crate::record::Record;
+use crate::record::{LinePart, Record};
 use crate::value::Value;
 
 /// How to read the entries of a message.
@@ -73,7 +73,12 @@ impl<'t> EntryReader<'t> {
         } else if self.keeps_tag && !self.tag.is_empty() {
             draft.record.fields.push((Cow::Borrowed("tag"), Value::text(self.tag)));
         }
-        Ok(Entry::Record(draft.finish()))
+        let mut record = draft.finish();
+        if !self.keeps_tag {
+            // Our own client numbers its records, and none of them is a part of another.
+            record.part = LinePart::Whole;
+        }
+        Ok(Entry::Record(record))
     }
 }
 

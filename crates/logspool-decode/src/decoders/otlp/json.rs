@@ -17,7 +17,8 @@ use crate::value::Value;
 const RESOURCE_LOGS_KEYS: [&str; 5] = ["resource", "scopeLogs", "scope_logs", "schemaUrl", "schema_url"];
 const SCOPE_LOGS_KEYS: [&str; 5] = ["scope", "logRecords", "log_records", "schemaUrl", "schema_url"];
 
-/// Reads a body, and calls `each` with each record in the order sent. Records that cannot be read are included.
+/// Reads a body, and calls `each` with each record in the order sent. Parts that cannot be read are included: records,
+/// and whatever else of the body is broken.
 ///
 /// # Errors
 ///
@@ -31,24 +32,44 @@ pub fn read<'a>(
     let raw: &'a RawValue = serde_json::from_slice(body).map_err(OtlpError::NotJson)?;
     let request: Request<'a> = parse(raw)?;
     for part in known_list(request.resource_logs, raw, &["resourceLogs", "resource_logs"])? {
-        let resource_logs: ResourceLogs<'a> = parse(part)?;
-        let (resource, resource_bytes) = resource(resource_logs.resource, limits)?;
-        for raw in known_list(resource_logs.scope_logs, part, &RESOURCE_LOGS_KEYS)? {
-            let scope_logs: ScopeLogs<'a> = parse(raw)?;
-            let scope = scope_logs.scope.map(|scope| text(scope.name)).unwrap_or_default();
-            for part in known_list(scope_logs.log_records, raw, &SCOPE_LOGS_KEYS)? {
+        let scopes = parse(part).and_then(|logs: ResourceLogs<'a>| {
+            Ok((logs.resource, known_list(logs.scope_logs, part, &RESOURCE_LOGS_KEYS)?))
+        });
+        let Some((raw_resource, scopes)) = readable(part, scopes, &mut each) else { continue };
+        // Records are of use without their resource and scope, too.
+        let found = raw_resource.map(|raw| readable(raw, resource(raw, limits), &mut each));
+        let (resource, resource_bytes) = found.flatten().unwrap_or_default();
+        for part in scopes {
+            let records = parse(part).and_then(|logs: ScopeLogs<'a>| {
+                Ok((logs.scope, known_list(logs.log_records, part, &SCOPE_LOGS_KEYS)?))
+            });
+            let Some((scope, records)) = readable(part, records, &mut each) else { continue };
+            let scope = scope.and_then(|raw| readable(raw, parse(raw), &mut each));
+            let scope = scope.map(|scope: Scope<'a>| text(scope.name)).unwrap_or_default();
+            for part in records {
                 left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
                 let draft =
                     parse(part).and_then(|sent: LogRecord<'a>| match sent.is_empty() && part.get().contains(':') {
                         true => Err(OtlpError::Unknown("a log record")),
                         false => record(sent, RecordDraft::new(&resource, &scope), limits),
                     });
-                let unread = |error| UnreadableRecord { bytes: part.get().as_bytes(), error };
-                each(draft.map(|draft| draft.finish(&resource)).map_err(unread));
+                if let Some(draft) = readable(part, draft, &mut each) {
+                    each(Ok(draft.finish(&resource)));
+                }
             }
         }
     }
     Ok(())
+}
+
+/// The result; without one, `each` gets the JSON that cannot be read.
+fn readable<'a, T>(
+    raw: &'a RawValue,
+    read: Result<T, OtlpError>,
+    each: &mut impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
+) -> Option<T> {
+    let unread = |error| each(Err(UnreadableRecord { bytes: raw.get().as_bytes(), error }));
+    read.map_err(unread).ok()
 }
 
 /// Parses an object. `serde` would take a list in its place.
@@ -103,7 +124,7 @@ struct ResourceLogs<'a> {
 #[serde(rename_all = "camelCase")]
 struct ScopeLogs<'a> {
     #[serde(borrow)]
-    scope: Option<Scope<'a>>,
+    scope: Option<&'a RawValue>,
     #[serde(borrow, default, alias = "log_records")]
     log_records: Option<RawList<'a>>,
 }
@@ -154,9 +175,8 @@ impl LogRecord<'_> {
 }
 
 /// A resource, and the size of its JSON in bytes.
-fn resource<'a>(raw: Option<&'a RawValue>, limits: &OtlpLimits) -> Result<(Resource<'a>, usize), OtlpError> {
+fn resource<'a>(raw: &'a RawValue, limits: &OtlpLimits) -> Result<(Resource<'a>, usize), OtlpError> {
     let mut resource = Resource::default();
-    let Some(raw) = raw else { return Ok((resource, 0)) };
     let mut items = Budget(limits.items);
     for pair in list(parse::<Attributes<'a>>(raw)?.attributes) {
         let (name, value) = self::pair(pair, &mut items, MAX_DEPTH)?;

@@ -8,11 +8,12 @@ use base64::prelude::BASE64_STANDARD as BASE64;
 use super::{Budget, MAX_DEPTH, OtlpError, OtlpLimits, RecordDraft, Resource, TOO_DEEP, UnreadableRecord};
 use crate::batch::ROW_BYTES;
 use crate::decoders::convert::lossy;
-use crate::decoders::protobuf_wire::{FieldIter, FieldValue, messages};
+use crate::decoders::protobuf_wire::{FieldIter, FieldValue, messages, messages_and_rest};
 use crate::record::Record;
 use crate::value::Value;
 
-/// Reads a body, and calls `each` with each record in the order sent. Records that cannot be read are included.
+/// Reads a body, and calls `each` with each record in the order sent. Parts that cannot be read are included: records,
+/// and whatever else of the body is broken.
 ///
 /// # Errors
 ///
@@ -23,17 +24,45 @@ pub fn read<'a>(
     mut each: impl FnMut(Result<Record<'a>, UnreadableRecord<'a>>),
 ) -> Result<(), OtlpError> {
     let mut left = Budget(limits.repeated);
-    if !body.is_empty() && messages(body, 1).next().is_none() {
-        return Err(OtlpError::Unknown("resource_logs"));
+    match messages(body, 1).next() {
+        None if !body.is_empty() => return Err(OtlpError::Unknown("resource_logs")),
+        Some(Err(error)) => return Err(error.into()),
+        _ => {}
     }
-    for part in messages(body, 1) {
-        let resource_logs = part?;
-        let (resource, resource_bytes) = resource(resource_logs, limits)?;
-        for part in messages(resource_logs, 2) {
-            let scope_logs = part?;
-            let scope = scope(scope_logs)?;
-            for part in messages(scope_logs, 2) {
-                let bytes = part?;
+    let unread = |bytes, error: OtlpError| Err(UnreadableRecord { bytes, error });
+    for part in messages_and_rest(body, 1) {
+        let resource_logs = match part {
+            Ok(part) => part,
+            Err((rest, error)) => {
+                each(unread(rest, error.into()));
+                break;
+            }
+        };
+        // Records are of use without their resource and scope, too.
+        let (resource, resource_bytes) = resource(resource_logs, limits).unwrap_or_else(|error| {
+            each(unread(resource_logs, error));
+            Default::default()
+        });
+        for part in messages_and_rest(resource_logs, 2) {
+            let scope_logs = match part {
+                Ok(part) => part,
+                Err((rest, error)) => {
+                    each(unread(rest, error.into()));
+                    break;
+                }
+            };
+            let scope = scope(scope_logs).unwrap_or_else(|error| {
+                each(unread(scope_logs, error));
+                Cow::Borrowed("")
+            });
+            for part in messages_and_rest(scope_logs, 2) {
+                let bytes = match part {
+                    Ok(part) => part,
+                    Err((rest, error)) => {
+                        each(unread(rest, error.into()));
+                        break;
+                    }
+                };
                 left.take(ROW_BYTES + resource_bytes + scope.len(), OtlpError::TooLarge)?;
                 let draft = record(bytes, RecordDraft::new(&resource, &scope), limits);
                 each(draft.map(|draft| draft.finish(&resource)).map_err(|error| UnreadableRecord { bytes, error }));
@@ -48,8 +77,8 @@ fn resource<'a>(resource_logs: &'a [u8], limits: &OtlpLimits) -> Result<(Resourc
     let mut resource = Resource::default();
     let mut bytes = 0;
     let mut items = Budget(limits.items);
-    for part in messages(resource_logs, 1) {
-        let part = part?;
+    // What follows a broken part is reported by the caller.
+    for part in messages(resource_logs, 1).map_while(Result::ok) {
         bytes += part.len();
         for attribute in messages(part, 1) {
             let (name, value) = pair(attribute?, &mut items, MAX_DEPTH)?;
@@ -62,8 +91,8 @@ fn resource<'a>(resource_logs: &'a [u8], limits: &OtlpLimits) -> Result<(Resourc
 /// The name of a scope.
 fn scope(scope_logs: &[u8]) -> Result<Cow<'_, str>, OtlpError> {
     let mut name = Cow::Borrowed("");
-    for scope in messages(scope_logs, 1) {
-        for part in messages(scope?, 1) {
+    for scope in messages(scope_logs, 1).map_while(Result::ok) {
+        for part in messages(scope, 1) {
             name = lossy(part?);
         }
     }

@@ -34,6 +34,11 @@ impl<'a> DoorReader<'a> {
         Self { frames, body_bytes, max_records: context.limits.body_records(), problem: None }
     }
 
+    /// Sets the size of the next part of the body.
+    pub fn set_body_bytes(&mut self, bytes: usize) {
+        self.body_bytes = bytes;
+    }
+
     /// Adds a record.
     pub fn push(&mut self, record: &Record<'_>) {
         if self.has_room() {
@@ -85,6 +90,13 @@ impl<'a> DoorReader<'a> {
     /// There are too many records.
     pub fn take_all(&mut self) -> Result<Batch, HttpError> {
         let batch = self.frames.take();
+        self.problem.take().map_or(Ok(batch), Err)
+    }
+
+    /// As [`Self::take_all`], but keeps lines whose last parts are missing. The request must not be acknowledged before
+    /// they are taken, too.
+    pub fn take_open(&mut self, context: &Context) -> Result<Batch, HttpError> {
+        let batch = self.frames.take_open(&context.intake.budget);
         self.problem.take().map_or(Ok(batch), Err)
     }
 

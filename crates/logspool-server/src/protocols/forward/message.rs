@@ -11,7 +11,7 @@ use crate::connection::acks::PendingAck;
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::{
-    self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, Message, ReadProgress, RecordFlow,
+    self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, LongMessage, Message, ReadProgress, RecordFlow,
 };
 use crate::delivery::{Chunk, ChunkPosition};
 
@@ -53,10 +53,15 @@ pub async fn deliver(
     let message = forward::read(frame, &limits);
     let known = message.as_ref().ok().cloned().or_else(|| forward::read_id(frame, &limits));
     let numbers = known.as_ref().and_then(RemainingNumbers::of);
-    let ack = known.as_ref().and_then(Message::ack);
-    let mut delivery = MessageDelivery { frame, chunks, shared, waiting, numbers, ack };
+    let answer = known.as_ref().and_then(Message::ack).map_or(MessageAnswer::None, MessageAnswer::Ack);
+    let mut delivery = MessageDelivery { frame, chunks, shared, waiting, numbers, answer, is_compressed: false };
     match message {
         Ok(message) => {
+            if message.is_compressed() {
+                // The entries may be read again with a larger buffer. Earlier records must be handed over by then.
+                reader.store_open_lines(&shared.intake).await;
+            }
+            delivery.is_compressed = message.is_compressed();
             let mut buffer = BUFFER.take();
             let handed_over = delivery.records(&message, &mut buffer, reader).await;
             if buffer.capacity() <= BUFFER_BYTES {
@@ -71,6 +76,33 @@ pub async fn deliver(
     }
 }
 
+/// Hands over a piece of a long message. Its ack follows the last piece.
+pub async fn deliver_entries(
+    piece: &[u8],
+    long: &LongMessage,
+    chunks: &mut ConnectionChunks,
+    reader: &mut FrameReader<'_>,
+    shared: &SharedState,
+    waiting: &mpsc::Sender<PendingAck>,
+) -> Result<(), ConnectionEnd> {
+    let limits = chunks.limits;
+    let message = long.message(piece, &limits);
+    let answer = MessageAnswer::Later;
+    let mut delivery =
+        MessageDelivery { frame: piece, chunks, shared, waiting, numbers: None, answer, is_compressed: false };
+    delivery.records(&message, &mut Vec::new(), reader).await
+}
+
+/// Whether the sender of a message gets an ack.
+enum MessageAnswer {
+    /// It wants none.
+    None,
+    /// It gets one after a later piece of the message.
+    Later,
+    /// It gets this one.
+    Ack(Vec<u8>),
+}
+
 /// A message whose records are being handed over.
 struct MessageDelivery<'a> {
     frame: &'a [u8],
@@ -79,8 +111,9 @@ struct MessageDelivery<'a> {
     waiting: &'a mpsc::Sender<PendingAck>,
     /// The numbers of the records that are not handed over yet; `None` if the sender does not number records.
     numbers: Option<RemainingNumbers>,
-    /// The ack for the sender; `None` if the sender wants no ack.
-    ack: Option<Vec<u8>>,
+    /// The ack for the sender.
+    answer: MessageAnswer,
+    is_compressed: bool,
 }
 
 impl MessageDelivery<'_> {
@@ -163,7 +196,7 @@ impl MessageDelivery<'_> {
     /// Reserves memory for the records in `input_bytes` encoded bytes, and waits until it is available. A sender
     /// without acks will not send the message again. So its bytes count as undecoded while this function waits.
     async fn room(&self, reader: &FrameReader<'_>, input_bytes: usize) -> Reservation {
-        let kept_by_us = if self.ack.is_none() { self.frame.len() } else { 0 };
+        let kept_by_us = if matches!(self.answer, MessageAnswer::None) { self.frame.len() } else { 0 };
         self.shared.intake.room_to_decode(reader.origin(), input_bytes, kept_by_us).await
     }
 
@@ -223,14 +256,20 @@ impl MessageDelivery<'_> {
     ) -> Result<(), ConnectionEnd> {
         let intake = &self.shared.intake;
         let numbered = chunk.map(|chunk| self.chunks.number(chunk, self.shared)).transpose()?;
-        let batch = reader.take();
-        if self.ack.is_none() {
+        // The ack promises that all records are stored. So the parts of a line that goes on in the next message are
+        // stored as they are.
+        let is_acked = has == PartPosition::Last && matches!(self.answer, MessageAnswer::Ack(_));
+        let batch = if is_acked || self.is_compressed { reader.take() } else { reader.take_open(&intake.budget) };
+        if matches!(self.answer, MessageAnswer::None) {
             intake.submit_unacked(batch, room).await;
             return Ok(());
         }
         let room = intake.resize(room, &batch).await;
         let outcome = intake.submit(batch, numbered, room);
-        let ack = if has == PartPosition::Last { self.ack.take() } else { None };
+        let ack = match &mut self.answer {
+            MessageAnswer::Ack(ack) if has == PartPosition::Last => Some(std::mem::take(ack)),
+            _ => None,
+        };
         self.waiting.send(PendingAck { ack, outcome }).await.map_err(|_| ConnectionEnd::Refused)
     }
 }

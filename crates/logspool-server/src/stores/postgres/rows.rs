@@ -7,7 +7,7 @@ use tokio_postgres::Row as Found;
 
 use super::text;
 use crate::batch::Row;
-use crate::record::Record;
+use crate::record::{LinePart, Record};
 
 /// The columns, in the order in which [`put`] writes them. Numbers come first, so that PostgreSQL stores them without
 /// padding.
@@ -125,6 +125,7 @@ pub(super) fn read(row: &Found) -> Result<Record<'_>, tokio_postgres::Error> {
         level: u16::try_from(row.try_get::<_, i32>(5)?).unwrap_or_default(),
         sent_level: None,
         lacks_zone: false,
+        part: LinePart::Whole,
         logger: text(6)?.unwrap_or_default(),
         message: text(7)?.unwrap_or_default(),
         file: text(8)?,

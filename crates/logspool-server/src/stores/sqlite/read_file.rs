@@ -13,7 +13,7 @@ use super::failure::{failed, is_damage};
 use super::folder::{index_of, is_gone};
 use crate::cancel::QueryDeadline;
 use crate::query::functions;
-use crate::record::Record;
+use crate::record::{LinePart, Record};
 use crate::stores::{QUERY_CANCELLED, StoreError};
 
 /// A file open for reading.
@@ -171,6 +171,7 @@ pub(super) fn record(row: &Row<'_>, from: usize) -> rusqlite::Result<Record<'sta
         level: number(1)?.and_then(|level| u16::try_from(level).ok()).unwrap_or_default(),
         sent_level: None,
         lacks_zone: false,
+        part: LinePart::Whole,
         logger: text(2)?.unwrap_or_default(),
         message: text(3)?.unwrap_or_default(),
         file: text(4)?,
