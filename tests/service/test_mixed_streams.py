@@ -86,7 +86,7 @@ def test_pickles_and_forward_are_found_after_other_records(service, piece):
     assert expected == messages(service.wait_for(8))
 
 
-def test_datagrams_may_end_with_nul_and_a_heartbeat_is_no_record(service):
+def test_datagrams_can_end_with_nul_and_a_heartbeat_is_not_a_record(service):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:
         for datagram in (b"\0", json.dumps(GELF).encode() + b"\0", b"<14>syslog\0", b"\0"):
             datagrams.sendto(datagram, service.udp)

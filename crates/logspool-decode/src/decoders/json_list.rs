@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn other_bytes_are_no_list() {
+    fn bytes_of_another_form_are_not_a_list() {
         for bad in ["", "{}", "1"] {
             assert_eq!(Err(NotAList), values(bad), "{bad}");
         }

@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_pickle_is_worth_a_record() {
+    fn an_empty_pickle_becomes_an_error_record() {
         assert_eq!(UNDECODED_LOGGER, read(&PICKLE, &[b""]).row(0).unwrap().logger);
     }
 
