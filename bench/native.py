@@ -36,11 +36,16 @@ LOGGERS = ("logspool", "logspool-pattern", "spdlog", "spdlog-async", "none")
 STALLED_LINES, STALLED_SECONDS = 500_000, 1.5
 
 
-def build(folder: Path) -> None:
-    """Build the package and the programs."""
+#: Rust subscribers whose calls below their level are timed, and the number of the calls.
+LEFT_OUT, LEFT_OUT_CALLS = ("logspool-tracing", "logspool-plain-layer", "tracing-fmt", "no-subscriber"), 3_000_000
+
+
+def build(folder: Path, quill: Path | None) -> None:
+    """Build the package and the programs. `quill`: a folder with the headers of quill."""
     package = folder / "native"
     subprocess.run([sys.executable, ROOT / "scripts/native_package.py", "--folder", package], check=True)
     flags = ["-std=c++20", "-O3", "-DNDEBUG", "-DSPDLOG_FMT_EXTERNAL", "-DSPDLOG_COMPILED_LIB", f"-I{package}/include"]
+    flags += [f"-I{quill}"] if quill else []
     link = [f"-L{package}/lib", "-llogspool", f"-Wl,-rpath,{package}/lib", "-lspdlog", "-lfmt", "-pthread"]
     subprocess.run(["g++", *flags, SOURCES / "lines.cpp", "-o", folder / "lines", *link], check=True)
     nim = ["nim", "c", "--hints:off", "-d:release", "--threads:on", "--mm:orc", f"-d:logspoolDir={package}"]
@@ -144,24 +149,41 @@ def inversions(program: Path, file: Path, lines: int) -> int:
     return found
 
 
+def left_out(rust: str, file: Path, turns: int) -> dict[str, dict[str, float]]:
+    """Show what an event and a span below the level cost with each subscriber."""
+    terminal.step(f"left out, Rust: {LEFT_OUT_CALLS} calls below the level, median of {turns} runs in turns")
+    runs: dict[str, list[dict[str, float]]] = {row: [] for row in LEFT_OUT}
+    for _ in range(turns):
+        for row, of_row in runs.items():
+            command = [rust, row, str(LEFT_OUT_CALLS), str(file), "left-out"]
+            of_row.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout))
+    medians = {
+        row: {key: statistics.median(run[key] for run in of_row) for key in of_row[0]} for row, of_row in runs.items()
+    }
+    report.print_table(native_report.table("left out, Rust", medians))
+    return medians
+
+
 def main() -> None:
     """Build, run and judge."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, default=LINES, help="lines of a burst")
     parser.add_argument("--turns", type=int, default=TURNS, help="runs of each row")
+    parser.add_argument("--quill", type=Path, help="folder with the headers of quill, whose row is left out without it")
     parser.add_argument("--out", type=Path, help="folder of the results; default: bench/runs/DATE-MACHINE/native")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        build(folder)
+        build(folder, options.quill)
+        loggers = (*LOGGERS, *(["quill"] if options.quill else []))
         file = folder / "out.log"
         results: native_report.Groups = {}
         for threads in (1, 4):
             each = options.lines // threads
-            rows = {row: [str(folder / "lines"), row, str(threads), str(each), str(file)] for row in LOGGERS}
+            rows = {row: [str(folder / "lines"), row, str(threads), str(each), str(file)] for row in loggers}
             title = f"burst, {threads} thread{'s' if threads > 1 else ''}"
             results[title] = group(title, rows, each * threads, file, options.turns)
-        rows = {row: [str(folder / "lines"), row, "1", "200000", str(file), "paced"] for row in LOGGERS}
+        rows = {row: [str(folder / "lines"), row, "1", "200000", str(file), "paced"] for row in loggers}
         results["paced, 1 thread"] = group("paced, 1 thread", rows, 200_000, file, options.turns)
         rows = {row: [str(folder / "hello"), row, str(file)] for row in ("logspool", "channel", "raw", "none")}
         results["hello, Nim"] = group("hello, Nim", rows, 1_000_000, file, options.turns)
@@ -169,6 +191,7 @@ def main() -> None:
         names = ("logspool", "logspool-tracing", "tracing-appender", "spdlog-rs", "none")
         rows = {row: [rust, row, str(options.lines), str(file)] for row in names}
         results["burst, Rust"] = group("burst, Rust", rows, options.lines, file, options.turns)
+        results["left out, Rust"] = left_out(rust, file, options.turns)
         stalled_ms = longest_stalled_call(folder / "lines", folder, options.turns)
         inverted = inversions(folder / "lines", file, 1_000_000)
     verdicts = native_report.judge(results, stalled_ms, inverted)

@@ -35,6 +35,8 @@ CPU_BOUNDS = (
 MEMORY_BOUNDS = (("burst, 1 thread", "logspool", 16.0), ("burst, 4 threads", "logspool", 16.0))
 #: Most nanoseconds by which a paced call may exceed a call of the empty loop.
 CALL_NS = {"p50": 20, "p99": 100, "p99.9": 500}
+#: Most nanoseconds of an event or a span that the layer leaves out, above those without a subscriber.
+LEFT_OUT_NS = 5.0
 #: Most milliseconds by which a call may exceed an empty call, in the best run of a stalled pipe.
 STALLED_CALL_MS = 1.0
 
@@ -44,6 +46,8 @@ _COLUMNS = (
     ("wall", "wall", "{:.3f} s"),
     ("CPU a line", "cpu_ns", "{:,.0f} ns"),
     ("peak memory", "rss_mb", "{:.1f} MB"),
+    ("an event", "event_ns", "{:,.1f} ns"),
+    ("a span", "span_ns", "{:,.1f} ns"),
     *((name, name, "{:,.0f} ns") for name in ("p50", "p99", "p99.9", "max")),
 )
 
@@ -61,6 +65,10 @@ def judge(groups: Groups, stalled_ms: float, inversions: int) -> list[Verdict]:
     for name, bound in CALL_NS.items():
         above = paced["logspool"][name] - paced["none"][name]
         verdicts.append(_verdict(f"paced call above an empty loop, {name}", f"<= {bound} ns", above, bound))
+    left_out = groups["left out, Rust"]
+    for figure, what in (("event_ns", "event"), ("span_ns", "span")):
+        above = left_out["logspool-tracing"][figure] - left_out["no-subscriber"][figure]
+        verdicts.append(_verdict(f"{what} left out by the layer, above no subscriber", "<= 5 ns", above, LEFT_OUT_NS))
     what = "stalled pipe: longest call above an empty one, in the best run"
     verdicts.append(Verdict(what, f"< {STALLED_CALL_MS:g} ms", stalled_ms, stalled_ms < STALLED_CALL_MS))
     return [*verdicts, _verdict("lines before an earlier one, 4 threads", "0", inversions, 0)]

@@ -156,7 +156,10 @@ struct bounded_queue : quill::FrontendOptions {
 
 static void run_quill(const char *file, int threads, int lines, bool is_paced) {
     using frontend = quill::FrontendImpl<bounded_queue>;
-    quill::Backend::start();
+    quill::BackendOptions backend;
+    // It tells how often a call waited.
+    backend.error_notifier = {};
+    quill::Backend::start(backend);
     quill::FileSinkConfig config;
     config.set_open_mode('w');
     const quill::PatternFormatterOptions pattern("[%(time)] [%(logger)] [%(log_level)] %(message)",
@@ -228,7 +231,7 @@ int main(int count, char **arguments) {
         spdlog::init_thread_pool(8192, 1);
         log = spdlog::basic_logger_mt<spdlog::async_factory>("bench", file);
     } else {
-        std::fprintf(stderr, "unknown logger %s: use logspool, logspool-pattern, spdlog, spdlog-async or none\n", logger.c_str());
+        std::fprintf(stderr, "unknown logger %s: use logspool, logspool-pattern, spdlog, spdlog-async, quill or none\n", logger.c_str());
         return 2;
     }
     log->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");

@@ -11,12 +11,14 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 ROW = {"wall": 1.0, "cpu_ns": 100.0, "lines": 4_000_000.0, "rss_mb": 8.0}
 PEER = {**ROW, "wall": 100.0, "cpu_ns": 1000.0}
 CALLS = {"p50": 30.0, "p99": 40.0, "p99.9": 50.0, "max": 60.0}
+LEFT_OUT = {"event_ns": 1.0, "span_ns": 6.0}
 GROUPS = {
     "burst, 1 thread": {"logspool": ROW, "logspool-pattern": ROW, "spdlog": PEER, "spdlog-async": PEER},
     "burst, 4 threads": {"logspool": ROW, "logspool-pattern": ROW, "spdlog": PEER, "spdlog-async": PEER},
     "paced, 1 thread": {"logspool": {**ROW, **CALLS}, "none": {**ROW, **CALLS}},
     "hello, Nim": {"logspool": ROW, "channel": PEER, "raw": ROW},
     "burst, Rust": {"logspool": ROW, "logspool-tracing": ROW, "tracing-appender": PEER, "spdlog-rs": PEER},
+    "left out, Rust": {"logspool-tracing": LEFT_OUT, "no-subscriber": LEFT_OUT},
 }
 
 
@@ -43,7 +45,7 @@ def missed(verdicts):
 def test_a_run_within_all_bounds_misses_none(report):
     verdicts = report.judge(GROUPS, 0.5, 0)
 
-    assert 19 == len(verdicts)
+    assert 21 == len(verdicts)
     assert [] == missed(verdicts)
 
 
@@ -59,6 +61,12 @@ def test_a_run_within_all_bounds_misses_none(report):
         ("burst, 1 thread", "logspool", {"cpu_ns": 501.0}, "burst, 1 thread: processor time of logspool beside spdlog"),
         ("burst, 4 threads", "logspool", {"rss_mb": 16.1}, "burst, 4 threads: logspool"),
         ("paced, 1 thread", "logspool", {"p99.9": 551.0}, "paced call above an empty loop, p99.9"),
+        (
+            "left out, Rust",
+            "logspool-tracing",
+            {"span_ns": 11.5},
+            "span left out by the layer, above no subscriber",
+        ),
         ("hello, Nim", "raw", {"wall": 0.16}, "hello, Nim: wall time of logspool beside raw"),
     ],
 )
@@ -77,7 +85,7 @@ def test_a_run_is_kept_with_its_machine_its_bounds_and_its_lines(report, tmp_pat
     summary = (tmp_path / "native" / "summary.md").read_text()
     assert GROUPS == kept["groups"]
     assert 5 == kept["facts"]["turns"]
-    assert 19 == len(kept["targets"])
+    assert 21 == len(kept["targets"])
     assert kept["targets"][-1]["met"]
     assert "| burst, 1 thread: logspool | <= 16 MB | 8 | met |" in summary
     assert "| logspool | 4,000,000 | 1.000 s | 100 ns | 8.0 MB |" in summary

@@ -50,4 +50,4 @@ def test_a_burst_of_a_thousand_live_threads_loses_no_line(tmp_path):
         thread, number = map(int, line.split())
         of_thread[thread].append(number)
 
-    assert dict.fromkeys(range(THREADS), list(range(LINES))) == of_thread
+    assert {thread: list(range(LINES)) for thread in range(THREADS)} == of_thread
