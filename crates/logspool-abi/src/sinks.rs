@@ -255,6 +255,9 @@ fn add(id: Option<u32>, address: &str, format: Option<&str>, must_open: bool) ->
     added.ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
 }
 
+/// Ids of sink and format in a pipeline.
+pub type SinkIds = Result<(u32, u32), Failure>;
+
 impl SinkHandle {
     /// Whether the program has not closed it.
     pub fn is_open(&self) -> bool {
@@ -266,13 +269,13 @@ impl SinkHandle {
     /// # Errors
     ///
     /// The sink cannot be opened.
-    pub fn ids(&self) -> Result<(u32, u32), Failure> {
+    pub fn ids(&self) -> SinkIds {
         pipeline::until_place(PLACE_TIMEOUT, |tries| {
             self.try_ids(tries).unwrap_or_else(|failure| Try::Done(Err(failure)))
         })
     }
 
-    fn try_ids(&self, tries: Tries) -> Result<Try<Result<(u32, u32), Failure>>, Failure> {
+    fn try_ids(&self, tries: Tries) -> Result<Try<SinkIds>, Failure> {
         let number = pipeline::id_epoch();
         if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
             return Ok(Try::Done(Ok((sink, format))));
