@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use logspool::pipeline::{self, Try};
+use logspool::pipeline::{self, PlaceAttempt};
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
@@ -199,7 +199,7 @@ impl LoggerHandle {
         pipeline::until_place(PLACE_TIMEOUT, |_| self.try_route())
     }
 
-    fn try_route(&self) -> Try<Result<(u32, u64), Failure>> {
+    fn try_route(&self) -> PlaceAttempt<Result<(u32, u64), Failure>> {
         let sinks = *self.sinks.lock();
         let target = |id: &u32| {
             let sink = SINKS.get(*id).ok_or_else(|| Failure::unknown("sink", *id))?;
@@ -207,7 +207,7 @@ impl LoggerHandle {
         };
         let targets = match sinks.iter().map(target).collect::<Result<Vec<_>, _>>() {
             Ok(targets) => targets,
-            Err(failure) => return Try::Done(Err(failure)),
+            Err(failure) => return PlaceAttempt::Done(Err(failure)),
         };
         let number = pipeline::id_epoch();
         let route = pipeline::define_route(&RouteDefinition { logger: self.name.clone(), targets });
@@ -215,10 +215,10 @@ impl LoggerHandle {
         match route {
             Some(route) if number == now || sinks.is_empty() => {
                 self.public.set(now, route);
-                Try::Done(Ok((route, now)))
+                PlaceAttempt::Done(Ok((route, now)))
             }
-            _ if number != now => Try::Again,
-            _ => Try::NoPlace(Err(Failure::new(Status::Failed, "the queue has no room for another logger"))),
+            _ if number != now => PlaceAttempt::Again,
+            _ => PlaceAttempt::NoPlace(Err(Failure::new(Status::Failed, "the queue has no room for another logger"))),
         }
     }
 }

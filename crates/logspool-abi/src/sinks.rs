@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logspool::option::{OptionShape, OptionValue};
-use logspool::pipeline::{self, Tries, Try};
+use logspool::pipeline::{self, NextAttempt, PlaceAttempt};
 use logspool::sinks;
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
@@ -270,20 +270,20 @@ impl SinkHandle {
     ///
     /// The sink cannot be opened.
     pub fn ids(&self) -> SinkIds {
-        pipeline::until_place(PLACE_TIMEOUT, |tries| {
-            self.try_ids(tries).unwrap_or_else(|failure| Try::Done(Err(failure)))
+        pipeline::until_place(PLACE_TIMEOUT, |next| {
+            self.try_ids(next).unwrap_or_else(|failure| PlaceAttempt::Done(Err(failure)))
         })
     }
 
-    fn try_ids(&self, tries: Tries) -> Result<Try<SinkIds>, Failure> {
+    fn try_ids(&self, next: NextAttempt) -> Result<PlaceAttempt<SinkIds>, Failure> {
         let number = pipeline::id_epoch();
         if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
-            return Ok(Try::Done(Ok((sink, format))));
+            return Ok(PlaceAttempt::Done(Ok((sink, format))));
         }
-        let no_place = |text: String| Ok(Try::NoPlace(Err(Failure::new(Status::Failed, text))));
+        let no_place = |text: String| Ok(PlaceAttempt::NoPlace(Err(Failure::new(Status::Failed, text))));
         let opened = opened(&self.address)?;
         // The lines of one file stay in the order of the calls.
-        if tries == Tries::More && pipeline::is_leaving(&opened.definition) {
+        if next == NextAttempt::MayFollow && pipeline::is_leaving(&opened.definition) {
             return no_place("the sink is still closing".to_owned());
         }
         let sink = match pipeline::open_sink(&opened.definition) {
@@ -299,6 +299,6 @@ impl SinkHandle {
         let number = pipeline::id_epoch();
         self.sink.set(number, sink);
         self.format.set(number, format);
-        Ok(Try::Again)
+        Ok(PlaceAttempt::Again)
     }
 }

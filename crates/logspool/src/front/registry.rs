@@ -17,7 +17,7 @@ use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::published::Published;
 
 use super::output::Output;
-use crate::pipeline::{self, Refusal, Try};
+use crate::pipeline::{self, PlaceAttempt, Refusal};
 
 /// What the program has configured. It never changes after the start.
 #[derive(Debug)]
@@ -253,8 +253,8 @@ impl Defined {
 fn define_route(target: &str, targets: Vec<Target>) -> Option<u32> {
     let route = RouteDefinition { logger: target.to_owned(), targets };
     pipeline::until_place(PLACE_TIMEOUT, |_| match pipeline::define_route(&route) {
-        None => Try::NoPlace(None),
-        route => Try::Done(route),
+        None => PlaceAttempt::NoPlace(None),
+        route => PlaceAttempt::Done(route),
     })
 }
 

@@ -11,9 +11,9 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Pause after a flush: the writers free the places soon after they have answered it.
 const AFTER_FLUSH: Duration = Duration::from_micros(200);
 
-/// What became of one try to get a place.
+/// What became of one attempt to get a place.
 #[derive(Debug)]
-pub enum Try<T> {
+pub enum PlaceAttempt<T> {
     /// The place, or an error that no wait mends.
     Done(T),
     /// Something changed meanwhile: try again at once.
@@ -22,30 +22,30 @@ pub enum Try<T> {
     NoPlace(T),
 }
 
-/// Whether another try follows.
+/// Whether another attempt follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tries {
+pub enum NextAttempt {
     /// Another one follows if a place may become free.
-    More,
+    MayFollow,
     /// The time is over, or no place becomes free.
-    Last,
+    None,
 }
 
 /// Tries until there is a place, at most for `timeout` as long as places become free.
-pub fn until_place<T>(timeout: Duration, mut attempt: impl FnMut(Tries) -> Try<T>) -> T {
+pub fn until_place<T>(timeout: Duration, mut attempt: impl FnMut(NextAttempt) -> PlaceAttempt<T>) -> T {
     let end = Instant::now() + timeout;
-    let mut tries = Tries::More;
+    let mut next = NextAttempt::MayFollow;
     loop {
-        match attempt(tries) {
-            Try::Done(result) => return result,
-            Try::Again => {}
-            Try::NoPlace(result) if tries == Tries::Last => return result,
-            Try::NoPlace(_) if places_become_free() && Instant::now() < end => {
+        match attempt(next) {
+            PlaceAttempt::Done(result) => return result,
+            PlaceAttempt::Again => {}
+            PlaceAttempt::NoPlace(result) if next == NextAttempt::None => return result,
+            PlaceAttempt::NoPlace(_) if places_become_free() && Instant::now() < end => {
                 if flush(None, Some(PAUSE)) {
                     std::thread::sleep(AFTER_FLUSH);
                 }
             }
-            Try::NoPlace(_) => tries = Tries::Last,
+            PlaceAttempt::NoPlace(_) => next = NextAttempt::None,
         }
     }
 }
