@@ -4,9 +4,20 @@
 // - paced: 20 calls each 100 us; the ticks of each call are shown as percentiles;
 // - stalled: as paced, with the default options of logspool; the longest call, and the longest of the empty calls that
 //   are made in turns with them. FILE is a pipe that is not read for a while;
-// - ordered: lines have their time in nanoseconds.
-// `none` makes the same loop without a logger.
+// - ordered: lines have their time in nanoseconds;
+// - killed: SIGKILL ends the program after its last call.
+// `none` makes the same loop without a logger. `quill` is there if its headers are. `recover` as LOGGER delivers what a
+// killed program left.
 #include <logspool.hpp>
+
+#if __has_include(<quill/Frontend.h>)
+#include <quill/Backend.h>
+#include <quill/Frontend.h>
+#include <quill/LogMacros.h>
+#include <quill/Logger.h>
+#include <quill/sinks/FileSink.h>
+#define HAS_QUILL
+#endif
 
 #include <spdlog/async.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -14,6 +25,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -104,6 +116,9 @@ static double peak_megabytes() {
     return 0;
 }
 
+/// Ends the program after the last call. What is in the file then is all that is left of the lines.
+static bool is_killed = false;
+
 template <class Log> static void run(Log log, int threads, int lines, bool is_paced) {
     const auto begin = clock_type::now();
     const std::uint64_t first = ticks();
@@ -114,6 +129,9 @@ template <class Log> static void run(Log log, int threads, int lines, bool is_pa
     }
     for (std::thread &worker : workers) {
         worker.join();
+    }
+    if (is_killed) {
+        std::raise(SIGKILL);
     }
     const double seconds = std::chrono::duration<double>(clock_type::now() - begin).count();
     const double tick_ns = seconds * 1e9 / static_cast<double>(ticks() - first);
@@ -130,6 +148,31 @@ template <class Log> static void run(Log log, int threads, int lines, bool is_pa
     std::fflush(stdout);
 }
 
+#ifdef HAS_QUILL
+/// Blocks when its queue is full, whose size is that of quill's default: no line is dropped, as with the others.
+struct bounded_queue : quill::FrontendOptions {
+    static constexpr quill::QueueType queue_type = quill::QueueType::BoundedBlocking;
+};
+
+static void run_quill(const char *file, int threads, int lines, bool is_paced) {
+    using frontend = quill::FrontendImpl<bounded_queue>;
+    quill::BackendOptions backend;
+    // It tells how often a call waited.
+    backend.error_notifier = {};
+    quill::Backend::start(backend);
+    quill::FileSinkConfig config;
+    config.set_open_mode('w');
+    const quill::PatternFormatterOptions pattern("[%(time)] [%(logger)] [%(log_level)] %(message)",
+                                                 "%Y-%m-%d %H:%M:%S.%Qms");
+    auto *log = frontend::create_or_get_logger("bench", frontend::create_or_get_sink<quill::FileSink>(file, config), pattern);
+    run([&](const char *name, int number, double ms) {
+        QUILL_LOG_INFO(log, "user {} did {} in {:.3f} ms", name, number, ms);
+    }, threads, lines, is_paced);
+    log->flush_log();
+    quill::Backend::stop();
+}
+#endif
+
 int main(int count, char **arguments) {
     if (count < 5) {
         std::fprintf(stderr, "usage: lines LOGGER THREADS LINES FILE [MODE]\n");
@@ -141,6 +184,10 @@ int main(int count, char **arguments) {
     const char *const file = arguments[4];
     const std::string mode = count > 5 ? arguments[5] : "";
     const bool is_paced = mode == "paced";
+    is_killed = mode == "killed";
+    if (logger == "recover") {
+        return logspool_recover(nullptr) < 0 ? 1 : 0;
+    }
     if (logger == "logspool" || logger == "logspool-pattern") {
         if (mode != "stalled") {
             // Lossless: a call that finds no room waits, whatever its level.
@@ -170,6 +217,12 @@ int main(int count, char **arguments) {
         run([&](const char *name, int number, double ms) { sink = ms + number + *name; }, threads, lines, is_paced);
         return 0;
     }
+#ifdef HAS_QUILL
+    if (logger == "quill") {
+        run_quill(file, threads, lines, is_paced);
+        return 0;
+    }
+#endif
     std::shared_ptr<spdlog::logger> log;
     if (logger == "spdlog") {
         log = spdlog::basic_logger_mt("bench", file);
@@ -178,7 +231,7 @@ int main(int count, char **arguments) {
         spdlog::init_thread_pool(8192, 1);
         log = spdlog::basic_logger_mt<spdlog::async_factory>("bench", file);
     } else {
-        std::fprintf(stderr, "unknown logger %s: use logspool, logspool-pattern, spdlog, spdlog-async or none\n", logger.c_str());
+        std::fprintf(stderr, "unknown logger %s: use logspool, logspool-pattern, spdlog, spdlog-async, quill or none\n", logger.c_str());
         return 2;
     }
     log->set_pattern("[%Y-%m-%d %H:%M:%S.%e] [%n] [%l] %v");

@@ -10,6 +10,7 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 ROW = {"wall": 1.0, "cpu_ns": 100.0, "lines": 4_000_000.0, "rss_mb": 8.0}
 PEER = {**ROW, "wall": 100.0, "cpu_ns": 1000.0}
+LEFT_OUT = {"event_ns": 1.0, "span_ns": 6.0}
 CALLS = {"p50": 30.0, "p99": 40.0, "p99.9": 50.0, "max": 60.0}
 GROUPS = {
     "burst, 1 thread": {"logspool": ROW, "logspool-pattern": ROW, "spdlog": PEER, "spdlog-async": PEER},
@@ -17,6 +18,7 @@ GROUPS = {
     "paced, 1 thread": {"logspool": {**ROW, **CALLS}, "none": {**ROW, **CALLS}},
     "hello, Nim": {"logspool": ROW, "channel": PEER, "raw": ROW},
     "burst, Rust": {"logspool": ROW, "logspool-tracing": ROW, "tracing-appender": PEER, "spdlog-rs": PEER},
+    "left out, Rust": {"logspool-tracing": LEFT_OUT, "no-subscriber": LEFT_OUT},
 }
 
 
@@ -41,7 +43,7 @@ def results_of(native, *, above_ms=0.5, inverted=0, changed=()):
         results.rounds(row, group)[0].update(figures)
     results.add("logspool", "stalled pipe", 0, {"above_ms": above_ms, "max_ms": above_ms})
     results.add("logspool", "order, 4 threads", 0, {"inverted": inverted})
-    native.Native().add_paced(results)
+    native.Native().add_differences(results)
     return results
 
 
@@ -53,7 +55,7 @@ def test_a_run_within_all_bounds_misses_none(native):
     results = results_of(native)
 
     # One verdict more says that nothing failed.
-    assert 20 == len(native.Native().judge(results))
+    assert 22 == len(native.Native().judge(results))
     assert [] == missed(native, results)
 
 
@@ -69,6 +71,7 @@ def test_a_run_within_all_bounds_misses_none(native):
         ("burst, 1 thread", "logspool", {"cpu_ns": 501.0}, "burst, 1 thread: processor time of logspool beside spdlog"),
         ("burst, 4 threads", "logspool", {"rss_mb": 16.1}, "burst, 4 threads: logspool"),
         ("paced, 1 thread", "logspool", {"p99.9": 551.0}, "paced call above an empty loop, p99.9"),
+        ("left out, Rust", "logspool-tracing", {"span_ns": 11.5}, "span left out by the layer, above no subscriber"),
         ("hello, Nim", "raw", {"wall": 0.16}, "hello, Nim: wall time of logspool beside raw"),
     ],
 )

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use logspool::pipeline::{self, Patience};
+use logspool::pipeline::{self, PlaceAttempt};
 use logspool_record::definition::{MAX_TARGETS, RouteDefinition, Target};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 
@@ -196,25 +196,29 @@ impl LoggerHandle {
 
     #[cold]
     fn define_route(&self) -> Result<(u32, u64), Failure> {
-        let patience = Patience::begin(PLACE_TIMEOUT);
-        loop {
-            let sinks = *self.sinks.lock();
-            let target = |id: &u32| {
-                let sink = SINKS.get(*id).ok_or_else(|| Failure::unknown("sink", *id))?;
-                sink.ids().map(|(id, format)| Target { sink: id, format, min_level: sink.min_level })
-            };
-            let targets = sinks.iter().map(target).collect::<Result<Vec<_>, _>>()?;
-            let number = pipeline::id_epoch();
-            let route = pipeline::define_route(&RouteDefinition { logger: self.name.clone(), targets });
-            let now = pipeline::id_epoch();
-            match route {
-                Some(route) if number == now || sinks.is_empty() => {
-                    self.public.set(now, route);
-                    return Ok((route, now));
-                }
-                _ if number != now || patience.waits() => {}
-                _ => return Err(Failure::new(Status::Failed, "the queue has no room for another logger")),
+        pipeline::until_place(PLACE_TIMEOUT, |_| self.try_route())
+    }
+
+    fn try_route(&self) -> PlaceAttempt<Result<(u32, u64), Failure>> {
+        let sinks = *self.sinks.lock();
+        let target = |id: &u32| {
+            let sink = SINKS.get(*id).ok_or_else(|| Failure::unknown("sink", *id))?;
+            sink.ids().map(|(id, format)| Target { sink: id, format, min_level: sink.min_level })
+        };
+        let targets = match sinks.iter().map(target).collect::<Result<Vec<_>, _>>() {
+            Ok(targets) => targets,
+            Err(failure) => return PlaceAttempt::Done(Err(failure)),
+        };
+        let number = pipeline::id_epoch();
+        let route = pipeline::define_route(&RouteDefinition { logger: self.name.clone(), targets });
+        let now = pipeline::id_epoch();
+        match route {
+            Some(route) if number == now || sinks.is_empty() => {
+                self.public.set(now, route);
+                PlaceAttempt::Done(Ok((route, now)))
             }
+            _ if number != now => PlaceAttempt::Again,
+            _ => PlaceAttempt::NoPlace(Err(Failure::new(Status::Failed, "the queue has no room for another logger"))),
         }
     }
 }

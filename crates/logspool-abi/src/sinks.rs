@@ -6,7 +6,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use logspool::option::{OptionShape, OptionValue};
-use logspool::pipeline::{self, Patience};
+use logspool::pipeline::{self, NextAttempt, PlaceAttempt};
 use logspool::sinks;
 use logspool_record::definition::{Descriptor, SinkDefinition};
 use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
@@ -255,6 +255,9 @@ fn add(id: Option<u32>, address: &str, format: Option<&str>, must_open: bool) ->
     added.ok_or_else(|| Failure::new(Status::Failed, "there are too many sinks"))
 }
 
+/// Ids of sink and format in a pipeline.
+pub type SinkIds = Result<(u32, u32), Failure>;
+
 impl SinkHandle {
     /// Whether the program has not closed it.
     pub fn is_open(&self) -> bool {
@@ -266,32 +269,36 @@ impl SinkHandle {
     /// # Errors
     ///
     /// The sink cannot be opened.
-    pub fn ids(&self) -> Result<(u32, u32), Failure> {
-        let patience = Patience::begin(PLACE_TIMEOUT);
-        loop {
-            let number = pipeline::id_epoch();
-            if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
-                return Ok((sink, format));
-            }
-            let opened = opened(&self.address)?;
-            // The lines of one file stay in the order of the calls.
-            if pipeline::is_leaving(&opened.definition) && patience.waits() {
-                continue;
-            }
-            let sink = match pipeline::open_sink(&opened.definition) {
-                Ok(sink) => sink,
-                Err(_) if patience.waits() => continue,
-                Err(text) => return Err(Failure::new(Status::Failed, text)),
-            };
-            let is_entry = sinks::traits(&opened.definition).takes == sinks::SinkInput::Entries;
-            let mut spec = if is_entry { FormatSpec::entry(0) } else { self.spec.clone() };
-            spec.process_id = std::process::id();
-            let format = pipeline::define_format(&spec)
-                .ok_or_else(|| Failure::new(Status::Failed, "the queue has no room for another format"))?;
-            // The first definition may have begun a pipeline under the next number.
-            let number = pipeline::id_epoch();
-            self.sink.set(number, sink);
-            self.format.set(number, format);
+    pub fn ids(&self) -> SinkIds {
+        pipeline::until_place(PLACE_TIMEOUT, |next| {
+            self.try_ids(next).unwrap_or_else(|failure| PlaceAttempt::Done(Err(failure)))
+        })
+    }
+
+    fn try_ids(&self, next: NextAttempt) -> Result<PlaceAttempt<SinkIds>, Failure> {
+        let number = pipeline::id_epoch();
+        if let (Some(sink), Some(format)) = (self.sink.id_under(number), self.format.id_under(number)) {
+            return Ok(PlaceAttempt::Done(Ok((sink, format))));
         }
+        let no_place = |text: String| Ok(PlaceAttempt::NoPlace(Err(Failure::new(Status::Failed, text))));
+        let opened = opened(&self.address)?;
+        // The lines of one file stay in the order of the calls.
+        if next == NextAttempt::MayFollow && pipeline::is_leaving(&opened.definition) {
+            return no_place("the sink is still closing".to_owned());
+        }
+        let sink = match pipeline::open_sink(&opened.definition) {
+            Ok(sink) => sink,
+            Err(text) => return no_place(text),
+        };
+        let is_entry = sinks::traits(&opened.definition).takes == sinks::SinkInput::Entries;
+        let mut spec = if is_entry { FormatSpec::entry(0) } else { self.spec.clone() };
+        spec.process_id = std::process::id();
+        let format = pipeline::define_format(&spec)
+            .ok_or_else(|| Failure::new(Status::Failed, "the queue has no room for another format"))?;
+        // The first definition may have begun a pipeline under the next number.
+        let number = pipeline::id_epoch();
+        self.sink.set(number, sink);
+        self.format.set(number, format);
+        Ok(PlaceAttempt::Again)
     }
 }

@@ -1,4 +1,5 @@
-//! Measures the time to format one line, as text, by a pattern of native programs, and as JSON.
+//! Measures the time to format one line, as text, by a pattern of native programs, as JSON, as an object, as an entry
+//! for a service, and by a pattern with the thread.
 //!
 //! `cargo bench -p logspool-record --bench format`. Prints the medians over interleaved rounds, and their ratios.
 
@@ -6,8 +7,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use logspool_record::definition::SiteDefinition;
-use logspool_record::format::{CompiledSite, Extras, Format, FormatSpec, RecordView, RenderState, Style};
-use logspool_record::{Encoder, Values};
+use logspool_record::format::{
+    AssignedValue, CompiledSite, Extras, Format, FormatSpec, Need, ObjectSpec, RecordView, RenderState, Style,
+};
+use logspool_record::{Encoder, Values, tag};
 
 const RECORDS: u32 = 200_000;
 const ROUNDS: usize = 15;
@@ -27,10 +30,19 @@ fn main() {
         ("stack", "stack"),
     ];
     let template = "%(asctime)s %(levelname)s %(name)s:%(lineno)d %(message)s";
+    let assigned = |(key, name): (&str, &str)| (key.to_owned(), AssignedValue::Attribute(name.to_owned()));
+    let shown = [("asctime", "asctime"), ("levelname", "levelname"), ("name", "name"), ("message", "message")];
+    let object = ObjectSpec { ascii: true, assignments: shown.map(assigned).to_vec(), ..ObjectSpec::default() };
     let mut formats = [
         ("text", FormatSpec::text(Style::Percent, template)),
         ("pattern", FormatSpec::pattern("{time:%Y-%m-%d %H:%M:%S.%3f} {level} {logger}:{line} {message}")),
         ("JSON", FormatSpec::json(&members, Extras::Append)),
+        ("object", FormatSpec::object(object)),
+        ("entry", FormatSpec::entry(77)),
+        (
+            "pattern with thread",
+            FormatSpec::pattern("{time:%Y-%m-%d %H:%M:%S.%3f} {thread} {level} {logger} {message}"),
+        ),
     ]
     .map(|(name, spec)| (name, Format::compile(&spec).unwrap(), RenderState::default(), Vec::new()));
     let sites: Vec<CompiledSite> = (0..SITES as u32)
@@ -45,10 +57,15 @@ fn main() {
         })
         .collect();
     let mut values = Encoder::new();
+    let mut with_thread = Encoder::new();
+    with_thread.context_int(tag::THREAD, 139_000_000_000_000).context_str(tag::THREAD_NAME, "worker");
+    with_thread.str("ann").int(12345).float(3.25159);
     values.str("ann").int(12345).float(3.25159);
     let mut out = Vec::with_capacity(1 << 16);
     for _ in 0..ROUNDS {
         for (_, format, state, costs) in &mut formats {
+            let has_thread = format.needs().contains(Need::ThreadId);
+            let values = if has_thread { &with_thread.bytes } else { &values.bytes };
             let start = Instant::now();
             for number in 0..RECORDS {
                 let record = RecordView {
@@ -56,7 +73,7 @@ fn main() {
                     level: 20,
                     logger: "shop.cart",
                     site: Some(&sites[number as usize % SITES]),
-                    values: Values::new(&values.bytes),
+                    values: Values::new(values),
                 };
                 out.clear();
                 format.render(&record, state, &mut out).unwrap();
@@ -70,5 +87,8 @@ fn main() {
         println!("{name}: {:.0} ns a line, {:.0} to {:.0}", costs[ROUNDS / 2], costs[0], costs[ROUNDS - 1]);
         costs[ROUNDS / 2]
     });
-    println!("pattern / text: {:.2}, JSON / text: {:.2}", medians[1] / medians[0], medians[2] / medians[0]);
+    let [text, others @ ..] = medians;
+    for ((name, ..), median) in formats[1..].iter().zip(others) {
+        println!("{name} / text: {:.2}", median / text);
+    }
 }

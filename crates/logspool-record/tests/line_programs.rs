@@ -4,7 +4,10 @@ use crate::support;
 
 use logspool_record::cpython::{CpythonRules, TimeArithmetic};
 use logspool_record::definition::{Grammar, SiteDefinition, Zone};
-use logspool_record::format::{CompiledSite, Extras, Format, FormatSpec, ParsedRecord, RecordView, RenderState, Style};
+use logspool_record::format::{
+    AssignedValue, CompiledSite, Extras, Format, FormatSpec, ObjectSpec, ParsedRecord, RecordView, RenderState, Style,
+    TextShape,
+};
 use logspool_record::{Encoder, Values, tag};
 
 use support::Random;
@@ -104,6 +107,9 @@ fn formats() -> Vec<Format> {
         "%(message)s %(message)s",
         "%(message)s %(msecs)d",
         "%(asctime)30s %(message)s",
+        "%(thread)d|%(threadName)s|%(thread)s %(message)s",
+        "%(thread)5d %(message)s %(processName)s",
+        "%(threadName)s %(threadName)s %(message)s",
     ] {
         for arithmetic in [TimeArithmetic::FloatFraction, TimeArithmetic::FloatWhole, TimeArithmetic::Nanoseconds] {
             for (date_format, msec_format) in [(None, "%s,%03d"), (None, "%s.%s"), (Some("%H:%M:%S"), "")] {
@@ -127,6 +133,8 @@ fn formats() -> Vec<Format> {
         (&[("at", "asctime"), ("m", "message")], Extras::Omit),
         (&[("m", "message"), ("t", "time"), ("again", "time"), ("line", "lineno")], Extras::Omit),
         (&[("u", "user")], Extras::Append),
+        (&[("id", "thread"), ("name", "threadName"), ("m", "message")], Extras::Append),
+        (&[("m", "message"), ("p", "processName")], Extras::Append),
     ] {
         formats.push(Format::compile(&FormatSpec::json(members, extras)).unwrap());
     }
@@ -139,13 +147,60 @@ fn formats() -> Vec<Format> {
         "{message:>40} {time:%S}",
         "{time:%H:%M:%S}",
         "{thread_name:^5}",
+        "[{thread}] {thread_name}|{message} {fields}",
+        "{thread:>20} {message}",
     ] {
         let mut spec = FormatSpec::pattern(pattern);
         spec.zone = Zone::Utc;
         spec.process_id = 77;
         formats.push(Format::compile(&spec).unwrap());
     }
+    formats.push(Format::compile(&FormatSpec::entry(77)).unwrap());
+    for (ascii, compact) in [(true, false), (false, true)] {
+        formats.extend(objects(ascii, compact));
+    }
     formats
+}
+
+/// Objects with members of every kind.
+fn objects(ascii: bool, compact: bool) -> Vec<Format> {
+    let attribute = |name: &str| AssignedValue::Attribute(name.to_owned());
+    let nested = vec![
+        ("message", attribute("message")),
+        ("", AssignedValue::NestedExtras),
+        ("log", AssignedValue::Open),
+        ("line", attribute("lineno")),
+        ("thread", AssignedValue::Open),
+        ("id", attribute("thread")),
+        ("name", attribute("threadName")),
+        ("", AssignedValue::Close),
+        ("", AssignedValue::Close),
+        ("after", AssignedValue::Constant("1".to_owned())),
+    ];
+    let flat = vec![
+        ("at", attribute("asctime")),
+        ("l\"\u{e9}", attribute("levelname")),
+        ("m", attribute("message")),
+        ("user", attribute("user")),
+        ("e", AssignedValue::Exception(TextShape::Lines)),
+        ("s", AssignedValue::Stack(TextShape::Whole)),
+        ("", AssignedValue::MessageItems),
+        ("", AssignedValue::Extras),
+        ("none", AssignedValue::NullIfAbsent),
+    ];
+    let timed = vec![("m", attribute("message")), ("t", AssignedValue::Timestamp)];
+    let other = vec![("c", attribute("created")), ("m", attribute("message"))];
+    let again = vec![("m", attribute("message")), ("n", attribute("name")), ("m", attribute("levelno"))];
+    let formats = [nested, flat, timed, other, again].map(|assignments| {
+        let assignments = assignments.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        let mut spec = ObjectSpec { ascii, assignments, compact, ..ObjectSpec::default() };
+        spec.prefix = "@cee: ".to_owned();
+        let mut spec = FormatSpec::object(spec);
+        spec.zone = Zone::Utc;
+        spec.date_format = ascii.then(|| "%d \u{e9} %H:%M:%S".to_owned());
+        Format::compile(&spec).unwrap()
+    });
+    formats.into()
 }
 
 /// Renders a record in both ways, and compares bytes and result.
@@ -171,6 +226,16 @@ fn programs_write_the_bytes_of_the_pieces() {
         for _ in 0..ROUNDS / 20 {
             let site = random.choose(&sites);
             let mut values = Encoder::new();
+            if random.below(3) > 0 {
+                values.context_int(tag::THREAD, random.next() as i64 >> random.below(64));
+                values.context_str(
+                    tag::THREAD_NAME,
+                    random.pick(&["io", "", "\u{e9}\u{7f}", "a \"long\" name of a thread"]),
+                );
+                if random.below(2) == 0 {
+                    values.context_str(tag::PROCESS_NAME, "MainProcess");
+                }
+            }
             match random.below(12) {
                 0 => {
                     values.context_str(tag::MESSAGE, "the whole message");
@@ -209,6 +274,33 @@ fn programs_write_the_bytes_of_the_pieces() {
             };
             compare(&format, &record, &mut state);
         }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "Miri has no wcsftime")]
+fn usual_formats_have_programs_also_for_records_with_a_thread() {
+    let object = ["asctime", "levelname", "message", "thread"]
+        .map(|name| (name.to_owned(), AssignedValue::Attribute(name.to_owned())));
+    let object = ObjectSpec { assignments: object.to_vec(), ascii: true, ..ObjectSpec::default() };
+    let site = support::site(Grammar::Fmt, "user {} did {}");
+    let mut values = Encoder::new();
+    values.context_int(tag::THREAD, 7).context_str(tag::THREAD_NAME, "io").str("ann").int(3);
+    for spec in [
+        FormatSpec::text(Style::Percent, "%(asctime)s %(threadName)s %(thread)d %(message)s"),
+        FormatSpec::pattern("{time} {thread} {thread_name} {level:<8} {message}"),
+        FormatSpec::json(&[("t", "time"), ("m", "message"), ("n", "threadName")], Extras::Append),
+        FormatSpec::object(object),
+    ] {
+        let format = Format::compile(&spec).unwrap();
+        let (mut state, mut out) = (RenderState::default(), Vec::new());
+        let record = support::record(Some(&site), &values.bytes);
+        format.render(&record, &mut state, &mut out).unwrap();
+        let by_render = std::mem::take(&mut out);
+        let program = state.program_of(&record).expect("a program");
+
+        assert!(format.render_again(program, record.time_ns, &values.bytes, &mut state, &mut out), "{spec:?}");
+        assert_eq!(String::from_utf8(by_render), String::from_utf8(out));
     }
 }
 

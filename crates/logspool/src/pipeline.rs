@@ -71,7 +71,7 @@ pub use outlets::{
     close_sink, define_format, define_route, define_site, is_leaving, open_sink, release_route, retire_sink,
     rotation_count, route_definition, sinks_at, site_definition,
 };
-pub use patience::Patience;
+pub use patience::{NextAttempt, PlaceAttempt, until_place};
 pub use place::MIN_FREE_BYTES;
 pub use process_events::handle_process_events;
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};

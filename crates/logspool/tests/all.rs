@@ -36,6 +36,7 @@ mod front_endings;
 mod front_format;
 mod front_forms;
 mod front_log;
+mod front_log_and_tracing;
 mod front_many_targets;
 mod front_relative;
 mod front_tracing;

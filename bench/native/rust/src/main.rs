@@ -1,6 +1,8 @@
-//! Writes lines of the form `user NAME did N in MS ms` by one of several Rust loggers: LOGGER LINES FILE
+//! Writes lines of the form `user NAME did N in MS ms` by one of several Rust loggers: LOGGER LINES FILE [left-out]
 //!
 //! `none` makes the same loop without a logger. Shows the time of the calls and the peak memory as JSON.
+//!
+//! `left-out` calls `tracing` below the level of the logger instead, and shows the nanoseconds of an event and of a span.
 
 use std::error::Error;
 use std::fs::File;
@@ -10,6 +12,7 @@ use std::time::{Duration, Instant};
 use logspool::front::tracing_layer;
 use logspool::pipeline::{BlockingTimeout, Options};
 use spdlog::sink::FileSink;
+use tracing::level_filters::LevelFilter;
 use tracing_appender::non_blocking::NonBlockingBuilder;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -40,6 +43,23 @@ fn log_by_tracing(lines: i32) -> f64 {
     run(lines, |name, number, ms| tracing::info!("user {} did {} in {:.3} ms", name, number, ms))
 }
 
+/// Calls `tracing` below the level of the subscriber. Returns the nanoseconds of an event and of a span, without those
+/// of the loop.
+fn left_out(calls: i32) -> [f64; 2] {
+    let empty = run(calls, |name, number, ms| {
+        black_box((name, number, ms));
+    });
+    let event = run(calls, |name, number, ms| {
+        black_box((name, number, ms));
+        tracing::debug!("user {} did {} in {:.3} ms", name, number, ms);
+    });
+    let span = run(calls, |name, number, ms| {
+        black_box((name, number, ms));
+        drop(tracing::debug_span!("request", name, number).entered());
+    });
+    [event, span].map(|seconds| (seconds - empty) / f64::from(calls) * 1e9)
+}
+
 /// The most memory that the process has had until now.
 fn peak_megabytes() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -49,8 +69,32 @@ fn peak_megabytes() -> Option<f64> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, logger, lines, file] = &arguments[..] else { return Err("usage: LOGGER LINES FILE".into()) };
+    let (logger, lines, file, is_left_out) = match &arguments[..] {
+        [_, logger, lines, file] => (logger, lines, file, false),
+        [_, logger, lines, file, mode] if mode == "left-out" => (logger, lines, file, true),
+        _ => return Err("usage: LOGGER LINES FILE [left-out]".into()),
+    };
     let lines: i32 = lines.parse()?;
+    if is_left_out {
+        match logger.as_str() {
+            "logspool-tracing" => {
+                start_logspool(file)?;
+                tracing_subscriber::registry().with(tracing_layer::layer()).init();
+            }
+            "logspool-plain-layer" => {
+                start_logspool(file)?;
+                tracing_subscriber::registry().with(tracing_layer::TracingLayer).init();
+            }
+            "tracing-fmt" => {
+                tracing_subscriber::fmt().with_writer(File::create(file)?).with_max_level(LevelFilter::INFO).init();
+            }
+            "no-subscriber" => {}
+            other => return Err(format!("unknown logger {other} of calls that are left out").into()),
+        }
+        let [event, span] = left_out(lines);
+        println!("{{\"event_ns\": {event:.2}, \"span_ns\": {span:.2}}}");
+        return Ok(());
+    }
     let seconds = match logger.as_str() {
         "logspool" => {
             start_logspool(file)?;

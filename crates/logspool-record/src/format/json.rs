@@ -31,7 +31,7 @@ use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::Extras;
 use super::unsupported::Unsupported;
-use super::view::{ParsedRecord, RecordView};
+use super::view::{CompiledSite, ParsedRecord, RecordView};
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
@@ -210,8 +210,7 @@ impl JsonLayout {
         }
     }
 
-    /// Adds the pieces of a line without its terminator to a program, whose records have no context entries. Returns
-    /// false if a member differs between records of one site, level and logger in a way that programs do not render.
+    /// Adds the pieces of a line without its terminator to a program. Returns false if a member differs between records of one site, level and logger in a way that programs do not render.
     pub(super) fn add_to_program(
         &self,
         values: &AttributeValues,
@@ -233,7 +232,7 @@ impl JsonLayout {
                     is_text
                         && {
                             begin_object(&mut program.constant[start..], &mut key_start);
-                            program.add_json_message(record)
+                            program.add_message(record.site.and_then(CompiledSite::template))
                         }
                         && {
                             program.constant.push(b'"');
@@ -246,6 +245,11 @@ impl JsonLayout {
                     program.add_split_time(6, false);
                     program.constant.extend_from_slice(b"Z\"");
                     true
+                }
+                MemberValue::Attribute(attribute @ (Attribute::Thread | Attribute::ThreadName)) => {
+                    program.constant.extend_from_slice(&member.written_key);
+                    begin_object(&mut program.constant[start..], &mut key_start);
+                    program.add_json_thread(attribute)
                 }
                 MemberValue::Attribute(attribute) if attribute.is_constant() => {
                     member.push(values, &parsed, state, &mut program.constant);
@@ -466,7 +470,6 @@ mod tests {
 
     #[test]
     fn text_cached_for_a_site_level_and_logger_is_never_used_for_another() {
-        use super::super::CompiledSite;
         use crate::definition::SiteDefinition;
 
         let members =

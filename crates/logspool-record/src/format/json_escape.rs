@@ -1,4 +1,4 @@
-//! The escapes of texts in JSON, as `json.dumps(text, ensure_ascii=False)` writes them.
+//! The escapes of texts in JSON, as `json.dumps` writes them, with and without `ensure_ascii`.
 //!
 //! Pipeline stage: format (see ARCHITECTURE.md).
 
@@ -24,7 +24,7 @@ pub(super) fn first_escape(text: &[u8]) -> Option<usize> {
     text[start..].iter().position(|byte| needs_escape(*byte)).map(|at| start + at)
 }
 
-/// Appends a text with its escapes, without quotes.
+/// Appends a text with its escapes, without quotes, as with `ensure_ascii=False`.
 pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
     while let Some(at) = first_escape(text) {
         out.extend_from_slice(&text[..at]);
@@ -45,4 +45,34 @@ pub(super) fn push_escaped(out: &mut Vec<u8>, mut text: &[u8]) {
         text = &text[at + 1..];
     }
     out.extend_from_slice(text);
+}
+
+/// Appends a text with its escapes, without quotes, in ASCII.
+pub(super) fn push_ascii_escaped(out: &mut Vec<u8>, text: &str) {
+    for character in text.chars() {
+        match character {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\x08' => out.extend_from_slice(b"\\b"),
+            '\x0c' => out.extend_from_slice(b"\\f"),
+            ' '..='~' => out.push(character as u8),
+            other => {
+                let mut units = [0; 2];
+                for unit in other.encode_utf16(&mut units) {
+                    push_escape(out, *unit);
+                }
+            }
+        }
+    }
+}
+
+fn push_escape(out: &mut Vec<u8>, unit: u16) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    out.extend_from_slice(b"\\u");
+    for shift in [12, 8, 4, 0] {
+        out.push(HEX[usize::from(unit >> shift & 15)]);
+    }
 }

@@ -5,6 +5,7 @@
 //! rendered is JSON text already.
 
 use super::json::push_string as push_utf8_string;
+use super::json_escape::push_ascii_escaped;
 use super::repr::push_str;
 use crate::record::Value;
 
@@ -42,33 +43,8 @@ pub fn push_string(out: &mut Vec<u8>, text: &str, ascii: bool) {
 
 fn push_ascii_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    for character in text.chars() {
-        match character {
-            '"' => out.extend_from_slice(b"\\\""),
-            '\\' => out.extend_from_slice(b"\\\\"),
-            '\n' => out.extend_from_slice(b"\\n"),
-            '\r' => out.extend_from_slice(b"\\r"),
-            '\t' => out.extend_from_slice(b"\\t"),
-            '\x08' => out.extend_from_slice(b"\\b"),
-            '\x0c' => out.extend_from_slice(b"\\f"),
-            ' '..='~' => out.push(character as u8),
-            other => {
-                let mut units = [0; 2];
-                for unit in other.encode_utf16(&mut units) {
-                    push_escape(out, *unit);
-                }
-            }
-        }
-    }
+    push_ascii_escaped(out, text);
     out.push(b'"');
-}
-
-fn push_escape(out: &mut Vec<u8>, unit: u16) {
-    const HEX: &[u8; 16] = b"0123456789abcdef";
-    out.extend_from_slice(b"\\u");
-    for shift in [12, 8, 4, 0] {
-        out.push(HEX[usize::from(unit >> shift & 15)]);
-    }
 }
 
 /// Appends a list of the lines of a text, as `str.splitlines` finds them.

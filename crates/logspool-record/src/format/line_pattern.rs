@@ -26,7 +26,7 @@ use super::repr::push_str;
 use super::spec::{ControlRule, FormatSpec};
 use super::time::{Pattern, unknown_directive};
 use super::unsupported::Unsupported;
-use super::view::{ParsedRecord, RecordView};
+use super::view::{CompiledSite, ParsedRecord, RecordView};
 use crate::record::Value;
 
 /// The time of `{time}`.
@@ -174,13 +174,21 @@ impl LinePattern {
     ) -> bool {
         let parsed = ParsedRecord::new(record);
         self.parts.iter().all(|part| match part {
-            (PatternPart::Message, padding) => padding.is_none() && program.add_message(record),
+            (PatternPart::Message, padding) => {
+                padding.is_none() && program.add_message(record.site.and_then(CompiledSite::template))
+            }
             (PatternPart::Time, _) => {
                 let time = self.time.as_ref();
                 program
                     .add_split_time(time.map_or(0, |time| time.digits), time.is_some_and(|time| time.after.is_some()));
                 true
             }
+            (PatternPart::Thread, None) => {
+                program.add_thread();
+                true
+            }
+            (PatternPart::ThreadName, None) => program.add_thread_name(),
+            (PatternPart::Thread | PatternPart::ThreadName, Some(_)) => false,
             part => {
                 // A line with control characters is rendered again, with escapes.
                 let keep = ControlRule::Keep;

@@ -32,6 +32,29 @@ pub(super) enum ArgumentForm {
     Fixed(usize),
 }
 
+/// Where the texts of a line are. Outside of plain lines, a text that needs an escape is not rendered by a program.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum TextPlace {
+    /// In a line of text.
+    #[default]
+    Line,
+    /// In a JSON string.
+    Json,
+    /// In a JSON string with ASCII only.
+    AsciiJson,
+}
+
+impl TextPlace {
+    #[inline]
+    pub(super) fn must_escape(self, text: &[u8]) -> bool {
+        match self {
+            Self::Line => false,
+            Self::Json => first_escape(text).is_some(),
+            Self::AsciiJson => first_escape(text).is_some() || !text.is_ascii() || text.contains(&0x7f),
+        }
+    }
+}
+
 /// Identifies a program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ProgramKey {
@@ -48,6 +71,10 @@ pub(super) enum LinePiece {
     Argument(ArgumentForm),
     /// The message that the record contains.
     Message,
+    /// The id of the thread.
+    Thread,
+    /// The name of the thread. A line shows it once.
+    ThreadName,
     /// The fraction of the second, with this number of digits.
     Fraction(usize),
 }
@@ -61,6 +88,18 @@ pub(super) enum TimedPart {
     AfterFraction,
 }
 
+/// Pieces, and what is known of them together.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LinePieces {
+    /// Empty: nothing is rendered by a program.
+    pub(super) pieces: Vec<LinePiece>,
+    /// Bytes of the constant texts, and the most bytes of the numbers.
+    pub(super) bytes: usize,
+    /// Number of places that show the time.
+    pub(super) times: usize,
+    pub(super) place: TextPlace,
+}
+
 /// The pieces of the lines of one site, level and logger.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LineProgram {
@@ -70,16 +109,9 @@ pub(super) struct LineProgram {
     pub(super) serial: u64,
     pub(super) level: u16,
     pub(super) logger: String,
-    /// Empty: lines of this site cannot be rendered by a program.
-    pub(super) pieces: Vec<LinePiece>,
-    /// Bytes of the constant texts, and the most bytes of the numbers.
-    pub(super) bytes: usize,
-    /// Number of places that show the time.
-    pub(super) times: usize,
+    pub(super) line: LinePieces,
     /// Number of the time whose text the pieces have. `u64::MAX`: they have none yet.
     pub(super) joined: u64,
-    /// Whether texts of records are inside JSON strings. A text that needs an escape is not rendered by the program.
-    pub(super) is_json: bool,
     pub(super) misses: u8,
 }
 
@@ -128,7 +160,7 @@ impl LineProgram {
     /// Joins the text of the time with the constants around it.
     #[cold]
     fn join(&mut self, time: &KeptTime) {
-        for piece in &mut self.pieces {
+        for piece in &mut self.line.pieces {
             if let LinePiece::Timed(parts, joined) = piece {
                 joined.set(|text| {
                     for part in parts {
@@ -148,12 +180,25 @@ impl LineProgram {
     /// renders; nothing is written then.
     #[inline]
     pub(super) fn run(&mut self, time: &KeptTime, fraction: u32, values: &[u8], out: &mut Vec<u8>) -> bool {
-        if self.times > 0 && self.joined != time.number {
+        if self.line.times > 0 && self.joined != time.number {
+            if self.line.place.must_escape(&time.text) {
+                return false;
+            }
             self.join(time);
         }
+        self.line.run(time.text.len() + time.after.len(), fraction, values, out)
+    }
+}
+
+impl LinePieces {
+    /// Appends the line of a record with these values. The text of a time has at most `time_bytes`. Returns false if the
+    /// values are not those that the pieces render; nothing is written then.
+    #[inline]
+    pub(super) fn run(&self, time_bytes: usize, fraction: u32, values: &[u8], out: &mut Vec<u8>) -> bool {
         // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
-        let mut line = RawLine::new(out, self.bytes + self.times * (time.text.len() + time.after.len()) + values.len());
+        let mut line = RawLine::new(out, self.bytes + self.times * time_bytes + values.len());
         let mut rest = values;
+        let Some(context) = FrequentContext::take(&mut rest) else { return false };
         for piece in &self.pieces {
             // SAFETY: the room is the sum of the most bytes of all pieces. A number has `raw_line::NUMBER_BYTES` of it.
             let written = unsafe {
@@ -163,8 +208,10 @@ impl LineProgram {
                         continue;
                     }
                     LinePiece::Argument(ArgumentForm::Fixed(decimals)) => push_fixed(&mut line, &mut rest, *decimals),
-                    LinePiece::Argument(form) => push_plain(&mut line, &mut rest, *form, self.is_json),
-                    LinePiece::Message => push_text(&mut line, &mut rest, tag::MESSAGE, self.is_json),
+                    LinePiece::Argument(form) => push_plain(&mut line, &mut rest, *form, self.place),
+                    LinePiece::Message => push_text(&mut line, take_text(&mut rest, tag::MESSAGE), self.place),
+                    LinePiece::Thread => context.thread.map(|id| line.integer(id)),
+                    LinePiece::ThreadName => push_text(&mut line, context.thread_name, self.place),
                     LinePiece::Fraction(digits) => {
                         line.digits(fraction, *digits);
                         continue;
@@ -202,7 +249,7 @@ unsafe fn push_fixed(line: &mut RawLine<'_>, rest: &mut &[u8], decimals: usize) 
 ///
 /// The line has room for the values and for a number.
 #[inline]
-unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm, is_json: bool) -> Option<()> {
+unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentForm, place: TextPlace) -> Option<()> {
     if *rest.first()? == tag::INT {
         let number = i64::from_ne_bytes(take_word(rest, tag::INT)?);
         // SAFETY: the caller guarantees the room.
@@ -213,30 +260,72 @@ unsafe fn push_plain(line: &mut RawLine<'_>, rest: &mut &[u8], form: ArgumentFor
         return None;
     }
     // SAFETY: the caller guarantees the room.
-    unsafe { push_text(line, rest, tag::STR, is_json) }
+    unsafe { push_text(line, take_text(rest, tag::STR), place) }
 }
 
 /// # Safety
 ///
 /// The line has room for the values.
 #[inline]
-unsafe fn push_text(line: &mut RawLine<'_>, rest: &mut &[u8], tag: u8, is_json: bool) -> Option<()> {
-    let ([first, len @ ..], text) = rest.split_first_chunk::<5>()?;
-    let len = u32::from_ne_bytes(*len) as usize;
-    if *first != tag || len > text.len() {
+unsafe fn push_text(line: &mut RawLine<'_>, text: Option<TakenText<'_>>, place: TextPlace) -> Option<()> {
+    let TakenText { from, len } = text?;
+    if place.must_escape(&from[..len]) {
         return None;
     }
-    let (own, after) = text.split_at(len);
-    if !is_short_ascii(text, len) {
+    // SAFETY: `from` has `len` bytes, and the caller guarantees the room.
+    unsafe { line.text(from, len) };
+    Some(())
+}
+
+/// A text among the values of a record: its first byte and all bytes after it, and its length.
+#[derive(Clone, Copy)]
+struct TakenText<'a> {
+    from: &'a [u8],
+    len: usize,
+}
+
+/// Takes a tag and the text after it. `None`: another tag, too few bytes, or bytes that are not UTF-8.
+#[inline]
+fn take_text<'a>(rest: &mut &'a [u8], tag: u8) -> Option<TakenText<'a>> {
+    let ([first, len @ ..], from) = rest.split_first_chunk::<5>()?;
+    let len = u32::from_ne_bytes(*len) as usize;
+    if *first != tag || len > from.len() {
+        return None;
+    }
+    let (own, after) = from.split_at(len);
+    if !is_short_ascii(from, len) {
         std::str::from_utf8(own).ok()?;
     }
-    if is_json && first_escape(own).is_some() {
-        return None;
-    }
     *rest = after;
-    // SAFETY: `text` has `len` bytes, and the caller guarantees the room.
-    unsafe { line.text(text, len) };
-    Some(())
+    Some(TakenText { from, len })
+}
+
+/// The context entries that programs read.
+#[derive(Default)]
+struct FrequentContext<'a> {
+    thread: Option<i64>,
+    thread_name: Option<TakenText<'a>>,
+}
+
+/// Whether programs read the context entry with this tag.
+pub(super) const fn is_frequent(tag: u8) -> bool {
+    matches!(tag, tag::MESSAGE | tag::THREAD | tag::THREAD_NAME | tag::PROCESS_NAME)
+}
+
+impl<'a> FrequentContext<'a> {
+    /// Takes the entries before the message. `None`: one of them is damaged.
+    #[inline]
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let mut context = Self::default();
+        loop {
+            match rest.first() {
+                Some(&tag::THREAD) => context.thread = Some(i64::from_ne_bytes(take_word(rest, tag::THREAD)?)),
+                Some(&tag::THREAD_NAME) => context.thread_name = Some(take_text(rest, tag::THREAD_NAME)?),
+                Some(&tag::PROCESS_NAME) => _ = take_text(rest, tag::PROCESS_NAME)?,
+                _ => return Some(context),
+            }
+        }
+    }
 }
 
 /// Whether the first `len` bytes are ASCII. Returns false, too, if the text is not short or is at the end of the record.

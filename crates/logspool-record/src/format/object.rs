@@ -8,14 +8,16 @@
 use super::attribute::Attribute;
 use super::attribute_values::AttributeValues;
 use super::json_text::{push_lines, push_string, push_value};
+use super::line_program::TextPlace;
 use super::moment::push_iso_offset;
 use super::needs::{Need, Needs};
 use super::nested::{Leaf, NestedMembers};
 use super::object_members::{Assignment, Held, Source};
 use super::object_spec::{AssignedValue, ObjectSpec, TextShape};
+use super::program_compiler::ProgramCompiler;
 use super::render_state::{RenderError, RenderState};
 use super::unsupported::Unsupported;
-use super::view::ParsedRecord;
+use super::view::{CompiledSite, ParsedRecord, RecordView};
 use crate::cpython::CpythonRules;
 use crate::record::Value;
 
@@ -111,6 +113,74 @@ impl ObjectLayout {
         let result = writer.result;
         out.push(b'}');
         result
+    }
+
+    /// Where the texts of an object are.
+    pub(super) fn text_place(&self) -> TextPlace {
+        if self.spec.ascii { TextPlace::AsciiJson } else { TextPlace::Json }
+    }
+
+    /// Adds the pieces of a line without its terminator to a program. Returns false if a member differs between records
+    /// of one site, level and logger in a way that programs do not render.
+    pub(super) fn add_to_program(
+        &self,
+        values: &AttributeValues,
+        record: &RecordView<'_>,
+        state: &mut RenderState,
+        program: &mut ProgramCompiler,
+    ) -> bool {
+        let Some(members) = &self.members else { return false };
+        let record_without_fields = ParsedRecord::new(record);
+        let mut writer =
+            Writer { layout: self, values, record: &record_without_fields, state, start: 0, result: Ok(()) };
+        program.constant.extend_from_slice(self.spec.prefix.as_bytes());
+        program.constant.push(b'{');
+        for member in members {
+            let source = &member.source;
+            match source {
+                Source::Extras | Source::MessageItems | Source::NestedExtras => continue,
+                Source::Exception(_) | Source::Stack(_) => continue,
+                Source::Close => {
+                    program.constant.push(b'}');
+                    continue;
+                }
+                _ => {}
+            }
+            // Every value ends with a constant, or with a number; only an object begins with a brace.
+            writer.separate(&mut program.constant);
+            program.constant.extend_from_slice(&member.written_key);
+            let is_added = match source {
+                Source::Attribute(attribute @ (Attribute::Message | Attribute::AscTime)) => {
+                    program.constant.push(b'"');
+                    let is_added = *attribute == Attribute::AscTime
+                        || program.add_message(record.site.and_then(CompiledSite::template));
+                    if *attribute == Attribute::AscTime {
+                        program.add_time();
+                    }
+                    program.constant.push(b'"');
+                    is_added
+                }
+                Source::Attribute(attribute @ (Attribute::Thread | Attribute::ThreadName)) => {
+                    program.add_json_thread(attribute)
+                }
+                Source::Attribute(attribute)
+                    if !attribute.is_constant() && !matches!(attribute, Attribute::Field(_)) =>
+                {
+                    false
+                }
+                // The fraction of a timestamp is left out if it is zero.
+                Source::Timestamp => false,
+                source => {
+                    writer.push_source(source, &mut program.constant);
+                    true
+                }
+            };
+            if !is_added {
+                return false;
+            }
+        }
+        program.constant.push(b'}');
+        writer.result.is_ok()
     }
 
     /// The extra fields that are shown, with their keys.

@@ -4,25 +4,28 @@
 //! arguments is constant. The constant texts of the format and of the message template are joined. The room for the
 //! line is reserved once, and the text of the time is kept as long as it is the same.
 //!
-//! A program renders only records without context entries, whose arguments have the frequent types. For every other
-//! record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one (`line.rs`).
-//! Both ways write the same bytes. Every grammar compiles to the same pieces.
+//! A program renders only records whose context is a thread at most, and whose arguments have the frequent types. For
+//! every other record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one
+//! (`line.rs`). Their message is rendered by a program of its own, which the call site has (`view.rs`). So are the
+//! messages of entries of services. All ways write the same bytes. Every grammar compiles to the same pieces.
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
-use super::line_program::{KeptTime, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey};
+use super::line_program::{
+    ArgumentForm, KeptTime, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey, TextPlace, is_frequent,
+};
 use super::moment::{SecondCache, iso_parts, push_civil};
 use super::pattern::{AttributeStyle, Piece};
 use super::program_compiler::ProgramCompiler;
 use super::render_state::RenderState;
-use super::view::{ParsedRecord, RecordView, next_serial};
-use crate::record::tag;
+use super::view::{CompiledSite, ParsedRecord, RecordView, next_serial};
+use crate::record::{Values, tag};
 
 impl Format {
     /// Renders a record by its program. Returns false if the record needs the general way; nothing is written then.
     #[inline]
     pub(super) fn render_program(&self, record: &RecordView<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
-        if matches!(self.body, Body::Object(_) | Body::Entry(_)) {
+        if matches!(self.body, Body::Entry(_)) {
             return false;
         }
         let values = record.values.rest();
@@ -80,7 +83,7 @@ impl Format {
             return false;
         };
         let mut fraction = 0;
-        if program.times > 0 {
+        if program.line.times > 0 {
             fraction = self.follow_time(time_ns, time, seconds);
         }
         let rendered = program.run(time, fraction, values, out);
@@ -118,17 +121,25 @@ impl Format {
     /// Compiles the program for the site, level and logger of `record`.
     #[cold]
     fn compile_program(&self, record: &RecordView<'_>, state: &mut RenderState) -> LineProgram {
-        let mut compiler = ProgramCompiler::default();
+        // Nothing of this one record may become a constant.
+        let record = &RecordView { values: Values::new(&[]), ..*record };
+        let mut compiler = ProgramCompiler::new(match &self.body {
+            Body::Json(_) => TextPlace::Json,
+            Body::Object(layout) => layout.text_place(),
+            Body::Text(..) | Body::Line(_) | Body::Entry(_) => TextPlace::Line,
+        });
         let is_compiled = match &self.body {
             Body::Text(pieces, end) => end.is_empty() && self.add_pieces(pieces, record, state, &mut compiler),
             Body::Json(layout) => layout.add_to_program(&self.values, record, state, &mut compiler),
             Body::Line(pattern) => pattern.add_to_program(&self.values, record, state, &mut compiler),
-            Body::Object(_) | Body::Entry(_) => false,
+            Body::Object(layout) => layout.add_to_program(&self.values, record, state, &mut compiler),
+            Body::Entry(_) => false,
         };
         compiler.constant.extend_from_slice(&self.terminator);
         let mut program = LineProgram { level: record.level, logger: record.logger.to_owned(), ..Default::default() };
         if is_compiled {
-            compiler.finish(&mut program);
+            program.line = compiler.finish();
+            program.joined = u64::MAX;
         }
         program
     }
@@ -147,11 +158,22 @@ impl Format {
                 true
             }
             Piece::Show(Attribute::Message, AttributeStyle::Plain | AttributeStyle::Formatted) => {
-                compiler.add_message(record)
+                compiler.add_message(record.site.and_then(CompiledSite::template))
             }
             Piece::Show(Attribute::AscTime, AttributeStyle::Plain | AttributeStyle::Formatted) => {
                 compiler.add_time();
                 true
+            }
+            Piece::Show(Attribute::Thread, show) => {
+                compiler.add_thread();
+                match show {
+                    AttributeStyle::Plain | AttributeStyle::Formatted => true,
+                    AttributeStyle::Percent(directive) => directive.argument_form() == Some(ArgumentForm::Decimal),
+                    AttributeStyle::Brace(..) => false,
+                }
+            }
+            Piece::Show(Attribute::ThreadName, AttributeStyle::Plain | AttributeStyle::Formatted) => {
+                compiler.add_thread_name()
             }
             Piece::Show(attribute, show) => {
                 attribute.is_constant()
@@ -179,14 +201,14 @@ impl LineProgram {
     /// Whether this is the program with this number, and it renders records.
     #[inline]
     fn is_usable(&self, serial: u64) -> bool {
-        self.serial == serial && !self.pieces.is_empty() && self.misses < MAX_MISSES
+        self.serial == serial && !self.line.pieces.is_empty() && self.misses < MAX_MISSES
     }
 }
 
 /// Whether the values begin with an entry that programs do not render.
 #[inline]
 fn needs_general_way(values: &[u8]) -> bool {
-    values.first().is_some_and(|first| *first >= tag::CONTEXT && *first != tag::MESSAGE)
+    values.first().is_some_and(|first| *first >= tag::CONTEXT && !is_frequent(*first))
 }
 
 #[inline]

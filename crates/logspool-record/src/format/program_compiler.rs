@@ -2,11 +2,11 @@
 //!
 //! Pipeline stage: format (see ARCHITECTURE.md). The layouts call it (`program.rs`, `json.rs`, `line_pattern.rs`).
 
-use super::json_escape::push_escaped;
-use super::line_program::{ArgumentForm, LinePiece, LineProgram, TimedPart};
+use super::attribute::Attribute;
+use super::json_escape::{push_ascii_escaped, push_escaped};
+use super::line_program::{ArgumentForm, LinePiece, LinePieces, TextPlace, TimedPart};
 use super::raw_line::{MAX_DECIMALS, NUMBER_BYTES, PaddedText};
 use super::template::SiteTemplate;
-use super::view::RecordView;
 
 /// Maximum constant bytes of a program. Longer ones are not kept.
 ///
@@ -21,7 +21,8 @@ pub(super) struct ProgramCompiler {
     pub(super) constant: Vec<u8>,
     constant_bytes: usize,
     messages: usize,
-    is_json: bool,
+    thread_names: usize,
+    place: TextPlace,
 }
 
 impl ProgramCompiler {
@@ -53,18 +54,40 @@ impl ProgramCompiler {
         }
     }
 
-    /// As [`Self::add_message`], inside a JSON string.
-    pub(super) fn add_json_message(&mut self, record: &RecordView<'_>) -> bool {
-        self.is_json = true;
-        self.add_message(record)
+    /// A compiler of lines whose texts are in JSON strings, or in none.
+    pub(super) fn new(place: TextPlace) -> Self {
+        Self { place, ..Self::default() }
+    }
+
+    pub(super) fn add_thread(&mut self) {
+        self.add(LinePiece::Thread);
+    }
+
+    /// Adds the name of the thread. Returns false if it is there already: the room of a line is for one.
+    pub(super) fn add_thread_name(&mut self) -> bool {
+        self.thread_names += 1;
+        self.add(LinePiece::ThreadName);
+        self.thread_names == 1
+    }
+
+    /// Adds the thread's id, or its name in quotes, as a value of JSON. Returns false if the name is there already.
+    pub(super) fn add_json_thread(&mut self, attribute: &Attribute) -> bool {
+        if *attribute == Attribute::Thread {
+            self.add_thread();
+            return true;
+        }
+        self.constant.push(b'"');
+        let is_added = self.add_thread_name();
+        self.constant.push(b'"');
+        is_added
     }
 
     /// Adds a text of the message's template.
     fn add_text(&mut self, text: &[u8]) {
-        if self.is_json {
-            push_escaped(&mut self.constant, text);
-        } else {
-            self.constant.extend_from_slice(text);
+        match self.place {
+            TextPlace::Line => self.constant.extend_from_slice(text),
+            TextPlace::Json => push_escaped(&mut self.constant, text),
+            TextPlace::AsciiJson => push_ascii_escaped(&mut self.constant, &String::from_utf8_lossy(text)),
         }
     }
 
@@ -83,23 +106,29 @@ impl ProgramCompiler {
         self.pieces.push(LinePiece::Constant(text));
     }
 
-    /// Adds the pieces of the message. Returns false if the template has a part that programs do not render.
-    pub(super) fn add_message(&mut self, record: &RecordView<'_>) -> bool {
+    /// Adds the pieces of the message of a call site. Without a template, the record contains it. Returns false if the template has a part that programs do not render.
+    pub(super) fn add_message(&mut self, template: Option<&SiteTemplate>) -> bool {
         self.messages += 1;
         // The arguments are read once.
         if self.messages > 1 {
             return false;
         }
-        match record.site.and_then(|site| site.template()) {
+        match template {
             None => {
                 self.add(LinePiece::Message);
                 true
             }
-            Some(SiteTemplate::Plain(text)) => {
+            Some(template) => self.add_template(template),
+        }
+    }
+
+    fn add_template(&mut self, template: &SiteTemplate) -> bool {
+        match template {
+            SiteTemplate::Plain(text) => {
                 self.add_text(text.as_bytes());
                 true
             }
-            Some(SiteTemplate::Percent(template)) => {
+            SiteTemplate::Percent(template) => {
                 if template.directives().is_empty() {
                     // Without arguments, the source is the message. With arguments, the program gives up.
                     self.add_text(template.source().as_bytes());
@@ -107,7 +136,7 @@ impl ProgramCompiler {
                 }
                 self.add_arguments(template.forms())
             }
-            Some(SiteTemplate::Braced(template)) => self.add_arguments(template.forms()),
+            SiteTemplate::Braced(template) => self.add_arguments(template.forms()),
         }
     }
 
@@ -129,21 +158,31 @@ impl ProgramCompiler {
         true
     }
 
-    pub(super) fn finish(mut self, program: &mut LineProgram) {
+    /// The pieces. They are empty if the constant texts are too long.
+    pub(super) fn finish(mut self) -> LinePieces {
         self.end_constant();
         if self.constant_bytes > MAX_CONSTANT_BYTES || self.pieces.len() > MAX_CONSTANT_BYTES {
-            return;
+            return LinePieces::default();
         }
         let count = |is_one: fn(&LinePiece) -> bool| self.pieces.iter().filter(|piece| is_one(piece)).count();
-        let numbers = count(|piece| matches!(piece, LinePiece::Argument(_) | LinePiece::Fraction(_)));
+        let numbers =
+            count(|piece| matches!(piece, LinePiece::Argument(_) | LinePiece::Fraction(_) | LinePiece::Thread));
         let times = |piece: &LinePiece| match piece {
             LinePiece::Timed(parts, _) => parts.iter().filter(|part| !matches!(part, TimedPart::Constant(_))).count(),
             _ => 0,
         };
-        program.times = self.pieces.iter().map(times).sum();
-        program.bytes = self.constant_bytes + numbers * NUMBER_BYTES;
-        program.is_json = self.is_json;
-        program.joined = u64::MAX;
-        program.pieces = self.pieces;
+        LinePieces {
+            times: self.pieces.iter().map(times).sum(),
+            bytes: self.constant_bytes + numbers * NUMBER_BYTES,
+            place: self.place,
+            pieces: self.pieces,
+        }
     }
+}
+
+/// The pieces of a message alone, for records whose lines are made piece by piece. They are empty if programs do not
+/// render a part of the template.
+pub(super) fn message_pieces(template: &SiteTemplate) -> LinePieces {
+    let mut compiler = ProgramCompiler::default();
+    if compiler.add_template(template) { compiler.finish() } else { LinePieces::default() }
 }

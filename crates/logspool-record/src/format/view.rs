@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::braced::named_values;
+use super::line_program::LinePieces;
 use super::malformed::{MARKER, Malformed};
+use super::program_compiler::message_pieces;
 use super::template::SiteTemplate;
 use crate::definition::{Grammar, SiteDefinition};
 use crate::record::{Context, Entry, Value, Values, tag};
@@ -22,6 +24,8 @@ pub struct CompiledSite {
     serial: u64,
     definition: SiteDefinition,
     template: Option<SiteTemplate>,
+    /// The pieces of the message, for arguments of the frequent types.
+    message: LinePieces,
     filename_at: usize,
     module_end: usize,
 }
@@ -36,14 +40,21 @@ pub(super) fn next_serial() -> u64 {
 }
 
 impl CompiledSite {
-    /// Derives file name and module, and parses the template.
+    /// Derives file name and module, parses the template, and compiles its message to a flat program.
     pub fn new(definition: SiteDefinition) -> Self {
+        let site = Self::of_one_record(definition);
+        let message = site.template.as_ref().map(message_pieces).unwrap_or_default();
+        Self { message, ..site }
+    }
+
+    /// Like [`new`](Self::new), without the flat program, which only pays off for many records.
+    fn of_one_record(definition: SiteDefinition) -> Self {
         let template = definition.template.as_deref().map(|text| SiteTemplate::parse(definition.grammar, text));
         let filename_at = definition.file.rfind('/').map_or(0, |slash| slash + 1);
         let filename = &definition.file[filename_at..];
         let module_end = filename_at + stem_len(filename);
         let serial = next_serial();
-        Self { serial, definition, template, filename_at, module_end }
+        Self { serial, definition, template, message: LinePieces::default(), filename_at, module_end }
     }
 
     /// A number that no other site has.
@@ -182,7 +193,7 @@ impl<'a> ParsedRecord<'a> {
                 Context::Item(..) if self.items.rest().is_empty() => self.items = here,
                 Context::Field(..) | Context::Item(..) | Context::Blob(_) => {}
                 Context::Site(items) => match SiteDefinition::decode(items) {
-                    Some(definition) => self.inline_site = Some(Box::new(CompiledSite::new(definition))),
+                    Some(definition) => self.inline_site = Some(Box::new(CompiledSite::of_one_record(definition))),
                     None => self.malformed = true,
                 },
             }
@@ -259,18 +270,32 @@ impl<'a> ParsedRecord<'a> {
     /// # Errors
     ///
     /// [`Malformed`] if there is no message or the arguments do not fit. The text then contains the marker `<?>`.
-    #[inline(always)]
+    #[inline]
     pub fn push_message(&self, out: &mut Vec<u8>) -> Result<(), Malformed> {
         if let Some(message) = self.message {
             out.extend_from_slice(message.as_bytes());
             return Ok(());
         }
-        let Some(template) = self.site().and_then(CompiledSite::template) else {
+        let site = self.site();
+        if let Some(CompiledSite { message, .. }) = site
+            && !message.pieces.is_empty()
+            && !self.malformed
+            && message.run(0, 0, self.arguments.rest(), out)
+        {
+            return Ok(());
+        }
+        self.push_message_by_template(site.and_then(CompiledSite::template), out)
+    }
+
+    #[inline(never)]
+    fn push_message_by_template(&self, template: Option<&SiteTemplate>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        let Some(template) = template else {
             out.extend_from_slice(MARKER.as_bytes());
             return Err(Malformed);
         };
         let SiteTemplate::Percent(template) = template else {
-            return self.push_message_of(template, out);
+            let rendered = template.render(self.arguments, self.fields, out);
+            return if self.malformed { Err(Malformed) } else { rendered };
         };
         if self.arguments.rest().is_empty() {
             // As in stock logging: without arguments the text is not parsed as a template.
@@ -278,14 +303,6 @@ impl<'a> ParsedRecord<'a> {
             return if self.malformed { Err(Malformed) } else { Ok(()) };
         }
         template.render(&mut { self.arguments }, out)
-    }
-
-    /// Appends the message of a template that is not Python's. It is apart so that Python's stay small enough to be
-    /// inlined.
-    #[inline(never)]
-    fn push_message_of(&self, template: &SiteTemplate, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        let rendered = template.render(self.arguments, self.fields, out);
-        if self.malformed { Err(Malformed) } else { rendered }
     }
 
     /// Appends exception and stack, each on lines of its own, to the line that begins at `start`.

@@ -23,6 +23,10 @@ struct LogFront;
 
 /// Makes this the logger of the crate `log`. Call it after [`Builder::start`](super::Builder::start).
 ///
+/// `log` takes one logger, and `init` of `tracing-subscriber` with its feature `tracing-log`, which is a default one,
+/// sets another: it panics after this call. A program with `tracing_layer` does not need this
+/// call: `init` sends the records of `log` to the layer. With both, use `try_init`, whose error tells only of `log`.
+///
 /// # Errors
 ///
 /// The program has set a logger before.

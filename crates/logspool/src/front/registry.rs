@@ -17,7 +17,7 @@ use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::published::Published;
 
 use super::output::Output;
-use crate::pipeline::{self, Patience, Refusal};
+use crate::pipeline::{self, PlaceAttempt, Refusal};
 
 /// What the program has configured. It never changes after the start.
 #[derive(Debug)]
@@ -251,14 +251,11 @@ impl Defined {
 
 /// Defines a route. Waits a little for the place of a closed target.
 fn define_route(target: &str, targets: Vec<Target>) -> Option<u32> {
-    let patience = Patience::begin(PLACE_TIMEOUT);
     let route = RouteDefinition { logger: target.to_owned(), targets };
-    loop {
-        match pipeline::define_route(&route) {
-            None if patience.waits() => {}
-            route => return route,
-        }
-    }
+    pipeline::until_place(PLACE_TIMEOUT, |_| match pipeline::define_route(&route) {
+        None => PlaceAttempt::NoPlace(None),
+        route => PlaceAttempt::Done(route),
+    })
 }
 
 /// How long the first call of a target waits for the place of a closed one. Chosen: records are written in milliseconds;

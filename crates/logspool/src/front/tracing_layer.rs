@@ -40,8 +40,8 @@ pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> Filtered<TracingLayer,
     TracingLayer.with_filter(Levels)
 }
 
-/// The layer without a filter: it compares the level of each event itself, which costs some 60 ns for an event that is
-/// left out, and takes the fields of all spans. Filters of `tracing-subscriber` work with it.
+/// The layer without a filter: it compares the level of each event itself, which costs 35 to 75 ns for an event
+/// that is left out, and takes the fields of all spans, 0.7 to 1.4 us each. Filters of `tracing-subscriber` work with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingLayer;
 
