@@ -6,13 +6,16 @@ For each program that cannot be had this says why. Tests that use it are skipped
 LOGSPOOL_TOOLS=required, as in CI, they fail.
 """
 
+import contextlib
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,8 +105,12 @@ def version_of(package: str) -> str:
         return found
     asked = {"Python": [str(python()), "--version"], "Go": [_program("go"), "version"]}
     command = asked.get(package) or ["dpkg-query", "-W", "-f", "${Version}", package]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
+    # The last one is for a package that is only unpacked.
+    for each in (command, ["apt-cache", "show", "--no-all-versions", package]):
+        done = subprocess.run(each, capture_output=True, text=True)
+        if done.returncode == 0:
+            break
+    else:
         raise Missing(f"{package} has no version here")
     return re.search(r"\d[\w.]*\d", done.stdout.partition(":")[2] or done.stdout)[0]
 
@@ -136,6 +143,34 @@ def busybox() -> str:
 def nginx() -> str:
     """Return the program of nginx."""
     return program_of_debian("nginx", "nginx-light")
+
+
+def haproxy() -> str:
+    """Return the program of haproxy."""
+    return program_of_debian("haproxy", "haproxy")
+
+
+def syslog_ng() -> tuple[list[str], dict[str, str]]:
+    """Return the command of syslog-ng and its variables.
+
+    Its package of Debian removes rsyslog, so it is unpacked with the libraries that it needs.
+    """
+    with contextlib.suppress(Missing):
+        return [_program("syslog-ng")], {}
+    folder = FOLDER / "syslog-ng"
+    release = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+    with environment.locked("syslog-ng"):
+        if not (folder / "usr/sbin/syslog-ng").exists():
+            for package in ("syslog-ng-core", "libivykis0", "libnet1"):
+                with tempfile.TemporaryDirectory() as name:
+                    if not (found := debian.download(package, release, Path(name))):
+                        raise Missing(f"there is no syslog-ng, and {package} of Debian cannot be downloaded")
+                    subprocess.run(["dpkg-deb", "--extract", found, folder], check=True)
+    libraries = folder / "usr/lib/syslog-ng"
+    (modules,) = libraries.glob("3.*")
+    paths = [str(libraries), *map(str, (folder / "usr/lib").glob("*-linux-gnu"))]
+    command = [str(folder / "usr/sbin/syslog-ng"), f"--module-path={modules}"]
+    return command, {"LD_LIBRARY_PATH": os.pathsep.join(paths)}
 
 
 def omrelp() -> Path:
@@ -247,6 +282,8 @@ MORE_TOOLS: dict[str, Callable[[], object]] = {
     "programs in Java": java,
     "busybox": busybox,
     "nginx": nginx,
+    "haproxy": haproxy,
+    "syslog-ng": syslog_ng,
 }
 
 

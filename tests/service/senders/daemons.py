@@ -64,10 +64,10 @@ def rsyslog(place) -> None:
 
 
 @contextlib.contextmanager
-def running(command: "list[str]", port: int):
+def running(command: "list[str]", port: int, **variables: str):
     """Run a server until the end of the block, once it takes connections."""
     with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(command, stdout=said, stderr=said)
+        process = subprocess.Popen(command, stdout=said, stderr=said, env={**os.environ, **variables})
         try:
             until = time.monotonic() + DEADLINE
             while not is_taken(port):
@@ -111,3 +111,44 @@ def nginx(place) -> None:
     with running([service_tools.nginx(), "-c", str(folder / "nginx.conf"), "-p", str(folder)], port):
         for kind in sent(NO_HEADERS):
             ask(port, kind)
+
+
+def haproxy(place) -> None:
+    """haproxy: its log of requests in datagrams of RFC 5424."""
+    folder, port = place.folder / "haproxy", ports.free_port()
+    folder.mkdir()
+    (folder / "haproxy.cfg").write_text(
+        f"global\n log 127.0.0.1:{place.service.udp[1]} len 65535 format rfc5424 local0 info\n log-tag shop\n"
+        " tune.bufsize 65536\n"
+        "defaults\n mode http\n log global\n option dontlognull\n timeout client 10s\n"
+        f"frontend all\n bind 127.0.0.1:{port}\n capture request header X-Message len 40000\n"
+        " log-format %[capture.req.hdr(0)]\n http-request return status 204\n"
+    )
+    with running([service_tools.haproxy(), "-db", "-f", str(folder / "haproxy.cfg")], port):
+        for kind in sent(NO_HEADERS):
+            ask(port, kind)
+
+
+def syslog_ng(place) -> None:
+    """syslog-ng: it forwards messages of RFC 5424 in counted frames."""
+    folder, port = place.folder / "syslog-ng", ports.free_port()
+    folder.mkdir()
+    (folder / "syslog-ng.conf").write_text(
+        "@version: 3.38\noptions { keep-hostname(yes); log-msg-size(65536); };\n"
+        f'source here {{ syslog(ip("127.0.0.1") port({port}) transport("tcp")); }};\n'
+        f'destination service {{ syslog("127.0.0.1" port({place.service.tcp[1]}) transport("tcp")); }};\n'
+        "log { source(here); destination(service); };\n"
+    )
+    files = [f"--{name}={folder}/{name}" for name in ("persist-file", "pidfile", "control")]
+    command, variables = service_tools.syslog_ng()
+    command += ["--foreground", "--no-caps", f"--cfgfile={folder}/syslog-ng.conf", *files]
+    now = datetime.datetime.now(zoneinfo.ZoneInfo(ZONE)).isoformat()
+    with (
+        running(command, port, **variables),
+        socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as connection,
+    ):
+        for kind in KINDS:
+            level = FACILITY + NUMBERS[kind.level]
+            message = f"<{level}>1 {now} web-1 {LOGGER} - - - {kind.message}".encode()
+            connection.sendall(b"%d %s" % (len(message), message))
+        place.new_rows(len(KINDS))

@@ -101,9 +101,11 @@ NGINX = {**TEXTS, **HEADER}
 
 DAEMONS = [
     Sender("rsyslog", "rsyslog", "syslog over TCP", "rsyslog", TEXTS),
+    Sender("syslog-ng", "syslog_ng", "syslog over TCP", "syslog-ng-core", TEXTS),
     Sender("logger (util-linux)", "logger", "syslog over TCP", "util-linux", TEXTS),
     Sender("logger (busybox)", "busybox", "syslog to `/dev/log`", "busybox", TEXTS),
     Sender("nginx's access log", "nginx", "syslog to a socket", "nginx", NGINX, NO_HEADERS),
+    Sender("haproxy's log", "haproxy", "syslog over UDP", "haproxy", NGINX, NO_HEADERS),
 ]
 
 SENDERS = [*PYTHON, *NODE, *GO, *JAVA, *DAEMONS]
