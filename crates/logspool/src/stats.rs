@@ -120,8 +120,8 @@ pub struct Snapshot {
     pub accepted: PerLevel,
     /// Records refused, per `pipeline::Refusal`.
     pub refused: [PerLevel; REFUSAL_REASONS.len()],
-    /// Records refused of which a message at the sinks tells.
-    pub refusals_told: u64,
+    /// Records refused because the queue was full, of which no message at the sinks tells yet.
+    pub untold_refusals: u64,
     /// Accepted records in lanes, not batched yet.
     pub in_lanes: PerLevel,
     /// Bytes of the lanes that hold records, including records that are on their way to a sink.

@@ -34,6 +34,7 @@ print(*sorted(name for name in set(sys.modules) - known if name.split(".")[0] !=
 #: The modules that the package needs. All are quick to load: `typing` alone would take as long as all of logspool.
 NEEDED = {"__future__", "_contextvars", "contextvars", "copy", "encodings.latin_1", "math", "signal"}
 NEEDED |= {"_math_integer", "math.integer"}  # `math` of 3.15
+NEEDED |= {"contextlib"}  # Later versions of `logging` than that of 3.10 load it themselves.
 
 
 class Place(_tuples.NamedTuple):

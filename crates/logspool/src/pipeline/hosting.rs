@@ -37,7 +37,8 @@ impl CollectorHost for Pipeline {
     }
 
     fn untold_refusals(&self) -> u64 {
-        self.refusals.load(Ordering::Relaxed) - self.refusals_told.load(Ordering::Relaxed)
+        let told = self.refusals_told.load(Ordering::Relaxed);
+        self.refusals.load(Ordering::Relaxed).saturating_sub(told)
     }
 
     fn note_told(&self, refusals: u64) {

@@ -11,6 +11,7 @@ use logspool_sys::published::Published;
 use super::room::Refusal;
 use super::slot::existing;
 use super::state::Pipeline;
+use crate::collector::CollectorHost;
 use crate::copies;
 use crate::stats::{self, PerLevel, SinkSnapshot, Snapshot};
 
@@ -79,7 +80,7 @@ fn snapshot_of(pipeline: &Pipeline) -> Snapshot {
         offered,
         accepted,
         refused,
-        refusals_told: pipeline.refusals_told.load(Ordering::Relaxed),
+        untold_refusals: pipeline.untold_refusals(),
         in_lanes,
         lane_bytes,
         oldest_in_lanes_seconds: oldest_ticks.map_or(0.0, |ticks| age_seconds(segment, ticks)),

@@ -4,14 +4,15 @@ use std::io::Write;
 use std::sync::Once;
 use std::time::Duration;
 
+use super::room::Refusal;
 use super::snapshot::snapshot;
 use crate::sinks::{self, Place};
-use crate::stats::{DROP_REASONS, DropReason, QueuePlace, REFUSAL_REASONS, SinkSnapshot, Snapshot};
+use crate::stats::{DROP_REASONS, DropReason, QueuePlace, REFUSAL_REASONS, SinkSnapshot};
 
 /// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
-/// queue; other records were dropped because a sink accepted no records within `timeout`, or earlier for another reason.
-/// Among these are the records refused at their call of which no message at the sinks tells: those of the last second.
-/// `recovery` is the command that writes records that are kept.
+/// queue; other records were dropped because a sink accepted no records within `timeout`, or earlier for another reason:
+/// in the last second, too few batches may follow for a message at the sinks about a full queue. `recovery` is the
+/// command that writes records that are kept.
 pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     static REPORTED: Once = Once::new();
     let Some(snapshot) = snapshot() else { return };
@@ -27,7 +28,8 @@ pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     let kept_not = if snapshot.survives { unnamed.min(left) } else { left };
     let (left, late) = (left - kept_not, late + kept_not);
     let earlier = EARLIER_DROPS.map(|reason| (DROP_REASONS[reason as usize], dropped(reason)));
-    let before: Vec<_> = untold_refusals(&snapshot).chain(earlier).collect();
+    let refused = [(QUEUE_FULL, snapshot.untold_refusals)];
+    let before: Vec<_> = refused.into_iter().chain(earlier).collect();
     if left + late + before.iter().map(|(_, count)| count).sum::<u64>() == 0 {
         return;
     }
@@ -40,17 +42,6 @@ pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
         let text = unwritten(left, late, &before, timeout, &kept);
         let _ = writeln!(std::io::stderr(), "logspool: {text}{}", full_devices(&snapshot.sinks));
     });
-}
-
-/// The records that were refused at their call and of which no message tells, for each reason.
-fn untold_refusals(snapshot: &Snapshot) -> impl Iterator<Item = (&'static str, u64)> {
-    let mut told = snapshot.refusals_told;
-    REFUSAL_REASONS.into_iter().zip(&snapshot.refused).map(move |(reason, per_level)| {
-        let refused = per_level.iter().sum::<u64>();
-        let told_of_these = told.min(refused);
-        told -= told_of_these;
-        (reason, refused - told_of_these)
-    })
 }
 
 /// Whether a later process can open what the sink writes to. A pipe, a terminal and a device that the program has opened
@@ -74,6 +65,9 @@ fn full_devices(sinks: &[SinkSnapshot]) -> String {
 const EARLIER_DROPS: [DropReason; 4] =
     [DropReason::Rejected, DropReason::OverflowFull, DropReason::Unrenderable, DropReason::Unreadable];
 
+/// The reason of calls that found no room.
+const QUEUE_FULL: &str = REFUSAL_REASONS[Refusal::QueueFull as usize];
+
 /// The message about all records that are not written.
 fn unwritten(left: u64, late: u64, before: &[(&str, u64)], timeout: Duration, kept: &str) -> String {
     let seconds = timeout.as_secs_f64();
@@ -93,25 +87,4 @@ fn unwritten(left: u64, late: u64, before: &[(&str, u64)], timeout: Duration, ke
         text.push_str(&format!(", {left} more were not{within}; {kept}"));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use logspool_lanes::segment::layout::REFUSALS;
-
-    use super::*;
-    use crate::stats::PerLevel;
-
-    #[test]
-    fn refusals_of_which_a_message_tells_are_not_told_again() {
-        let mut snapshot = Snapshot { refusals_told: 4, ..Snapshot::default() };
-        let mut counts = PerLevel::default();
-        (counts[0], counts[2]) = (1, 9);
-        snapshot.refused[0] = counts;
-        (counts[0], counts[2]) = (0, 2);
-        snapshot.refused[REFUSALS] = counts;
-
-        let untold: Vec<_> = untold_refusals(&snapshot).filter(|(_, count)| *count > 0).collect();
-        assert_eq!(vec![("queue_full", 6), ("stale_ids", 2)], untold);
-    }
 }
