@@ -13,7 +13,7 @@ from suite import fixtures, lines, queue_folder
 pytestmark = [pytest.mark.real, pytest.mark.every_interpreter]
 
 #: The time for which signals are sent.
-SECONDS = {"memory": 1, "process": 5, "interval": 1, "checkpoint": 1, "sync": 1}
+SECONDS = {"memory": 1, "process": 2, "interval": 1, "checkpoint": 1, "sync": 1}
 if fixtures.faults_full():
     SECONDS = dict.fromkeys(SECONDS, 60)
 #: Seconds between signals. In a handler that waits for a disk the next signal would nest for ever, with any logging:

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from shared_builds import SharedBuilds
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "crates/logspool-c/include"
@@ -25,14 +26,24 @@ def queue_dir(monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def package(tmp_path_factory):
+def builds(tmp_path_factory):
+    """Return the builds that the workers share."""
+    return SharedBuilds(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def package(builds):
     """Return the folder that `make native` fills, from a debug build, moved after it was filled."""
-    folder = tmp_path_factory.mktemp("native") / "first"
-    command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert f"PKG_CONFIG_PATH={folder}/lib/pkgconfig" in done.stdout
-    return folder.rename(folder.parent / "moved")
+
+    def build(path):
+        folder = path.with_name("first")
+        command = [sys.executable, ROOT / "scripts/native_package.py", "--profile", "dev", "--folder", folder]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert f"PKG_CONFIG_PATH={folder}/lib/pkgconfig" in done.stdout
+        folder.rename(path)
+
+    return builds.get("package", (), build)
 
 
 @pytest.fixture(scope="session")
@@ -48,15 +59,12 @@ def library(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def program(library, tmp_path_factory):
+def program(library, builds):
     """Return a function that compiles a program of the folder `programs` and returns its path."""
-    folder = tmp_path_factory.mktemp("programs")
 
     def compiled(name, compiler="gcc"):
-        path = folder / f"{Path(name).name}-{compiler}"
-        if not path.exists():
-            source = [PROGRAMS / f"{name}.c", "-o", path, f"-I{HEADERS}", f"-L{library}", "-llogspool", "-pthread"]
-            subprocess.run([compiler, "-std=gnu11", "-O1", *WARNINGS, *source, f"-Wl,-rpath,{library}"], check=True)
-        return path
+        command = [compiler, "-std=gnu11", "-O1", *WARNINGS, PROGRAMS / f"{name}.c", f"-I{HEADERS}"]
+        command += [f"-L{library}", "-llogspool", "-pthread", f"-Wl,-rpath,{library}"]
+        return builds.get(Path(name).name, command, lambda path: subprocess.run([*command, "-o", path], check=True))
 
     return compiled

@@ -16,24 +16,21 @@ pytestmark = pytest.mark.skipif(shutil.which("nim") is None, reason="nim is miss
 
 
 @pytest.fixture(scope="module")
-def nim(package, tmp_path_factory):
+def nim(package, builds):
     """Return a function that compiles a program and returns its path. The compiler must give no warning."""
-    folder = tmp_path_factory.mktemp("nim")
-    known = {}
 
     def compiled(source, memory="orc", *flags, compiler="nim"):
-        key = (source, memory, flags, compiler)
-        if key not in known:
-            path = folder / f"program{len(known)}"
-            options = ["--hints:off", "--threads:on", f"--mm:{memory}", f"--path:{ROOT / 'bindings/nim/src'}"]
-            places = [f"-d:logspoolDir={package}", f"--nimcache:{path}.cache", f"-o:{path}"]
-            command = [compiler, "c", *options, *places, *flags, source]
+        options = ["--hints:off", "--threads:on", f"--mm:{memory}", f"--path:{ROOT / 'bindings/nim/src'}"]
+        options += [f"-d:logspoolDir={package}", *flags]
+
+        def build(path):
+            command = [compiler, "c", *options, f"--nimcache:{path}.cache", f"-o:{path}", source]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             assert (0, []) == (done.returncode, [line for line in done.stderr.splitlines() if "Warning" in line]), (
                 done.stderr
             )
-            known[key] = path
-        return known[key]
+
+        return builds.get(Path(source).stem, (compiler, options, source), build)
 
     return compiled
 

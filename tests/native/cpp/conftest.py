@@ -8,20 +8,14 @@ from toolchain import INCLUDES, PROGRAMS, STRICT, compile_silently
 
 
 @pytest.fixture(scope="session")
-def cpp(library, tmp_path_factory):
+def cpp(library, builds):
     """Return a function that compiles a program and returns its path. The compiler must say nothing."""
-    folder = tmp_path_factory.mktemp("cpp")
-    known = {}
 
     def compiled(name, compiler="g++", *flags):
-        key = (name, compiler, flags)
-        if key not in known:
-            path = folder / f"{Path(name).stem}-{len(known)}"
-            source = name if Path(name).is_absolute() else PROGRAMS / f"{name}.cpp"
-            link = [f"-L{library}", "-llogspool", "-pthread", f"-Wl,-rpath,{library}"]
-            compile_silently(compiler, *STRICT, *INCLUDES, "-O2", source, "-o", path, *flags, *link)
-            known[key] = path
-        return known[key]
+        source = name if Path(name).is_absolute() else PROGRAMS / f"{name}.cpp"
+        command = [compiler, *STRICT, *INCLUDES, "-O2", source, *flags]
+        command += [f"-L{library}", "-llogspool", "-pthread", f"-Wl,-rpath,{library}"]
+        return builds.get(Path(name).stem, command, lambda path: compile_silently(*command, "-o", path))
 
     return compiled
 

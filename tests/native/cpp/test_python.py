@@ -20,18 +20,17 @@ pytestmark = pytest.mark.skipif(not (HEADERS / "Python.h").exists(), reason="thi
 
 
 @pytest.fixture(scope="session")
-def extension(tmp_path_factory):
+def extension(builds):
     """Return a function that compiles an extension module, without any library, and returns its folder."""
-    known = {}
 
     def compiled(source):
-        if source not in known:
-            folder = tmp_path_factory.mktemp("extension")
-            path = folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}"
-            shared = [f"-isystem{HEADERS}", "-O2", "-shared", "-fPIC"]
-            compile_silently("g++", *STRICT, *INCLUDES, *shared, source, "-o", path)
-            known[source] = folder
-        return known[source]
+        command = ["g++", *STRICT, *INCLUDES, f"-isystem{HEADERS}", "-O2", "-shared", "-fPIC", source]
+
+        def build(folder):
+            folder.mkdir(exist_ok=True)
+            compile_silently(*command, "-o", folder / f"{source.stem}{sysconfig.get_config_var('EXT_SUFFIX')}")
+
+        return builds.get("extension", command, build)
 
     return compiled
 

@@ -25,8 +25,23 @@ pub struct Modules {
 static MODULES: OnceLock<Modules> = OnceLock::new();
 
 /// Sets `sys.modules` and the names. Later calls change nothing.
-pub fn set_modules(modules: Modules) {
-    let _ = MODULES.set(modules);
+pub fn set_modules(py: Python<'_>, modules: Modules) {
+    if MODULES.set(modules).is_ok() && cfg!(Py_GIL_DISABLED) {
+        read_in_second_thread(py);
+    }
+}
+
+/// Reads `sys.modules` in a thread other than its owner.
+///
+/// Without a GIL, the first such read of a dict takes the dict's lock. The end of the interpreter may stop a thread to
+/// which another one hands that lock, and then waits for it for ever. Later reads take no lock.
+fn read_in_second_thread(py: Python<'_>) {
+    // Where no thread can be made, no second thread reads.
+    leaving::detached(py, || {
+        let read = || Python::attach(|py| drop(loaded_module(py, Loaded::Asyncio)));
+        std::thread::Builder::new().spawn(read).map(|thread| thread.join())
+    })
+    .ok();
 }
 
 /// A module that logspool uses only if the program has imported it.
