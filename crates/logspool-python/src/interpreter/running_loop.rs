@@ -26,7 +26,7 @@ static MODULES: OnceLock<Modules> = OnceLock::new();
 
 /// Sets `sys.modules` and the names. Later calls change nothing.
 pub fn set_modules(py: Python<'_>, modules: Modules) {
-    if MODULES.set(modules).is_ok() && cfg!(Py_GIL_DISABLED) {
+    if MODULES.set(modules).is_ok() && cfg!(Py_GIL_DISABLED) && !leaving::is_alone(py) {
         read_in_second_thread(py);
     }
 }
