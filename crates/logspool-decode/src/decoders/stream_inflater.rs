@@ -82,7 +82,7 @@ impl StreamInflater {
             State::Gzip(gzip) => gzip.try_finish()?,
             State::Zlib(zlib) => zlib.try_finish()?,
             State::Raw(raw) => raw.try_finish()?,
-            State::Zstd(zstd) => zstd.flush()?,
+            State::Zstd(zstd) => zstd.do_finish()?,
         }
         to.extend(std::mem::take(self.output()));
         Ok(())
@@ -172,6 +172,9 @@ mod tests {
             for size in [1, 63, 100_000] {
                 let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
                 assert!(text == inflated(coding, &pieces).unwrap(), "{coding:?} {size}");
+            }
+            for cut in [bytes.len() - 1, bytes.len() / 3] {
+                assert!(inflated(coding, &[&bytes[..cut]]).is_err(), "{coding:?} cut at {cut} of {}", bytes.len());
             }
             let (mut bad, middle) = (bytes.clone(), bytes.len() / 2);
             bad[middle..].fill(0xFF);
