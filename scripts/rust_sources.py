@@ -19,6 +19,7 @@ _TOKEN = re.compile(
 _TEST_ATTRIBUTE = re.compile(r"#\[cfg\((?:test|loom|all\((?:test|loom)\b[^\]]*|any\((?:test|loom)\b[^\]]*)\)\]")
 _USE = re.compile(r"(?P<shared>\bpub(?:\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]+);")
 _INLINE = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
+_ROW_OF_TABLE = re.compile(r"^ +mod \w+; (?:pub )?use ", re.MULTILINE)
 _MODULE = re.compile(r"\bmod\s+(\w+)\s*;")
 
 
@@ -138,8 +139,10 @@ class Crate:
 
 
 def files_declared_by_macros() -> list[str]:
-    """Return the files that `cargo fmt` does not find, because a macro declares their modules: the table of sinks."""
-    return sorted(str(path) for path in (ROOT / "crates" / "logspool" / "src" / "sinks").rglob("*.rs"))
+    """Return the files that `cargo fmt` does not find, because a macro declares their modules: those of the tables."""
+    sources = (ROOT / "crates").glob("*/src/**/*.rs")
+    folders = (path.with_suffix("") for path in sources if _ROW_OF_TABLE.search(path.read_text()))
+    return sorted(str(path) for folder in folders for path in folder.rglob("*.rs"))
 
 
 def crates(workspace: Path = ROOT) -> dict[str, Crate]:

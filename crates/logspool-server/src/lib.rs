@@ -7,6 +7,20 @@
 
 #![forbid(unsafe_code)]
 
+/// Declares the modules of a folder, and the table of their declarations: one line for each module.
+macro_rules! table {
+    (
+        $(#[$about:meta])*
+        $visibility:vis const $name:ident: &[&$declared:ty];
+        $(mod $module:ident; use $home:ident::$declaration:ident;)+
+    ) => {
+        $($visibility mod $module;)+
+
+        $(#[$about])*
+        $visibility const $name: &[&$declared] = &[$(&$home::$declaration),+];
+    };
+}
+
 pub use logspool_decode::{batch, decoders, record, value};
 
 pub mod address;

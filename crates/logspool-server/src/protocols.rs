@@ -4,17 +4,9 @@
 
 use crate::connection::protocol::Protocol;
 
-/// Declares the module of each protocol, and adds its declaration to the table.
-macro_rules! protocols {
-    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
-        $(pub mod $module;)+
-
-        /// Every protocol that has a file in this folder.
-        pub const TABLE: &[&Protocol] = &[$(&$home::$declaration),+];
-    };
-}
-
-protocols! {
+table! {
+    /// Every protocol that has a file in this folder.
+    pub const TABLE: &[&Protocol];
     mod pickle; use pickle::PICKLE;
     mod json; use json::JSON;
     mod syslog; use syslog::SYSLOG;

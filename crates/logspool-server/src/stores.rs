@@ -14,17 +14,9 @@ pub use crate::store::{
 };
 pub use address::StoreAddress;
 
-/// Declares the module of each kind of store, and adds its declaration to the table.
-macro_rules! stores {
-    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
-        $(pub mod $module;)+
-
-        /// Every kind of store that has addresses.
-        pub const ALL: &[&kind::StoreKind] = &[$(&$home::$declaration),+];
-    };
-}
-
-stores! {
+table! {
+    /// Every kind of store that has addresses.
+    pub const ALL: &[&kind::StoreKind];
     mod sqlite; use sqlite::SQLITE;
     mod postgres; use postgres::POSTGRES;
 }

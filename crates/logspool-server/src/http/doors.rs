@@ -19,17 +19,9 @@ use super::context::Context;
 use super::error::ErrorReason;
 use super::guard;
 
-/// Declares the module of each door, and adds its declaration to the table.
-macro_rules! doors {
-    ($(mod $module:ident; use $home:ident::$declaration:ident;)+) => {
-        $(mod $module;)+
-
-        /// All doors.
-        const ALL: &[&Door] = &[$(&$home::$declaration),+];
-    };
-}
-
-doors! {
+table! {
+    /// All doors.
+    const ALL: &[&Door];
     mod otlp_grpc; use otlp_grpc::OTLP_GRPC;
     mod loki; use loki::LOKI;
     mod elastic; use elastic::ELASTIC;
