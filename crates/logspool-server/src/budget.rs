@@ -113,8 +113,8 @@ impl Budget {
         self.long_messages.acquire(origin, bytes).await
     }
 
-    /// Takes room for lines whose last parts are missing, if enough is free now. Never waits: without room the parts are
-    /// stored alone.
+    /// Takes room for lines whose last parts are missing, if enough is free now. Never waits: without room the parts
+    /// are stored alone.
     pub fn try_for_open_lines(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
         self.open_lines.try_acquire(origin, bytes)
     }

@@ -2,7 +2,8 @@
 //!
 //! `none` makes the same loop without a logger. Shows the time of the calls and the peak memory as JSON.
 //!
-//! `left-out` calls `tracing` below the level of the logger instead, and shows the nanoseconds of an event and of a span.
+//! `left-out` calls `tracing` below the level of the logger instead, and shows the nanoseconds of an event and of a
+//! span.
 
 use std::error::Error;
 use std::fs::File;

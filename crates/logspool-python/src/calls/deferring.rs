@@ -1,8 +1,8 @@
 //! Hands a record to the thread that formats later, for a handler whose formatter is deferred.
 //!
-//! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/thread/_deferring.py` has the thread.
-//! The record is captured by value: if the program could change one of its values, or has the record itself, the thread
-//! gets a copy. If no other code sees the record, the thread also makes it, from the values of the call.
+//! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). `python/logspool/thread/_deferring.py` has the
+//! thread. The record is captured by value: if the program could change one of its values, or has the record itself,
+//! the thread gets a copy. If no other code sees the record, the thread also makes it, from the values of the call.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -48,8 +48,8 @@ pub fn put(deferral: &Owned, handler: Object<'_, '_>, record: Object<'_, '_>, se
     queue(deferral, handler, &kept, message.bind(py))
 }
 
-/// Puts the values of the running call into the queue of a deferral, whose thread then makes the record. Returns `false`
-/// if the record has to be made now, because the program could change one of the values.
+/// Puts the values of the running call into the queue of a deferral, whose thread then makes the record. Returns
+/// `false` if the record has to be made now, because the program could change one of the values.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Applies the rules of `install()` to a record before it is queued: redaction, escapes, sampling and limits.
 //!
-//! Pipeline stages: *capture* and *queue* (see ARCHITECTURE.md). Without rules, a call reads one pointer more. With rules,
-//! the record is encoded into memory of the thread, and the crate `logspool-rules` decides what is queued. A thread
-//! keeps the sites and loggers that the ids of its records stand for.
+//! Pipeline stages: *capture* and *queue* (see ARCHITECTURE.md). Without rules, a call reads one pointer more. With
+//! rules, the record is encoded into memory of the thread, and the crate `logspool-rules` decides what is queued. A
+//! thread keeps the sites and loggers that the ids of its records stand for.
 
 use std::cell::Cell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -316,8 +316,8 @@ fn push_values(py: Python<'_>, head: Head, made_under: IdValidity, values: &[u8]
     pieces::push(py, head, made_under, &pieces)
 }
 
-/// Drops the summaries that [`push_all_summaries`] has not queued. Called when a sink is about to be closed: other threads
-/// may have begun windows with records for it since.
+/// Drops the summaries that [`push_all_summaries`] has not queued. Called when a sink is about to be closed: other
+/// threads may have begun windows with records for it since.
 pub fn forget_summaries() {
     if let Some(rules) = current() {
         drop(rules.all_summaries(pipeline::id_epoch()));

@@ -1,8 +1,8 @@
 //! Puts the values of a call into the queue of a `logspool.ThreadHandler`, whose thread then makes the record.
 //!
 //! Pipeline stage: between *capture* and *queue* (see ARCHITECTURE.md). It does what `handle` and `emit` of
-//! `python/logspool/thread/_handler.py` do with a record, where nobody in the call sees the record. A record that finds no
-//! room is counted and never made.
+//! `python/logspool/thread/_handler.py` do with a record, where nobody in the call sees the record. A record that finds
+//! no room is counted and never made.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -20,8 +20,8 @@ use crate::interpreter::object::{self, Object, Owned};
 use crate::plans::callbacks::record_class;
 use crate::plans::plan::RecordPlan;
 
-/// Puts the values of the running call into the queue of `handler`, the only handler of the plan, or counts the record as
-/// refused. Returns `false` if nothing was done: the record has to be made first.
+/// Puts the values of the running call into the queue of `handler`, the only handler of the plan, or counts the record
+/// as refused. Returns `false` if nothing was done: the record has to be made first.
 ///
 /// # Errors
 ///

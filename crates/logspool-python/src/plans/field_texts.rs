@@ -33,8 +33,8 @@ static ENCODERS: Mutex<Vec<Owned>> = Mutex::new(Vec::new());
 
 /// Maximum number of encoders.
 ///
-/// Chosen: `python/logspool/adoption/known` returns the same encoder for equal options, and programs have one or two. A program
-/// that keeps making formatters with new functions must not fill the memory.
+/// Chosen: `python/logspool/adoption/known` returns the same encoder for equal options, and programs have one or two. A
+/// program that keeps making formatters with new functions must not fill the memory.
 const MAX_ENCODERS: usize = 64;
 
 impl EncoderId {

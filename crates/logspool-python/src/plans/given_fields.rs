@@ -1,7 +1,8 @@
 //! Fields that known filters and record factories set on every record, read without a record from the context of the
 //! call.
 //!
-//! Pipeline stage: *capture* (see ARCHITECTURE.md). `python/logspool/adoption/known` describes the filters and factories.
+//! Pipeline stage: *capture* (see ARCHITECTURE.md). `python/logspool/adoption/known` describes the filters and
+//! factories.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

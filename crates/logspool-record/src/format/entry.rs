@@ -1,7 +1,8 @@
 //! A record as an entry of Fluent Forward: all of its parts under names, in MessagePack.
 //!
-//! Pipeline stage: format (see ARCHITECTURE.md). If only Python can read a record, `python/logspool/handlers/_service.py` lists
-//! its parts. The bindings write these parts with the functions of this file. The rules:
+//! Pipeline stage: format (see ARCHITECTURE.md). If only Python can read a record,
+//! `python/logspool/handlers/_service.py` lists its parts. The bindings write these parts with the functions of this
+//! file. The rules:
 //!
 //! - `[time, {name: value, ...}]`. The time is an EventTime: extension 0, seconds and nanoseconds since the epoch, four
 //!   bytes each, clamped to the range. The head of the map has two bytes of length, everything else its shortest form.

@@ -1,7 +1,7 @@
 //! `JSONFormatter`: one JSON object a line.
 //!
-//! Pipeline stage: format (see ARCHITECTURE.md). If stock logging formats a record, `python/logspool/handlers/_json.py` lists
-//! its members. The bindings write these members with the functions of this file. The rules:
+//! Pipeline stage: format (see ARCHITECTURE.md). If stock logging formats a record, `python/logspool/handlers/_json.py`
+//! lists its members. The bindings write these members with the functions of this file. The rules:
 //!
 //! - `{"key":value,"key":value}`: no spaces, keys in the order of `fields`, then (with [`Extras::Append`]) the extra
 //!   fields in the order of the record, then the terminator.
@@ -210,7 +210,8 @@ impl JsonLayout {
         }
     }
 
-    /// Adds the pieces of a line without its terminator to a program. Returns false if a member differs between records of one site, level and logger in a way that programs do not render.
+    /// Adds the pieces of a line without its terminator to a program. Returns false if a member differs between records
+    /// of one site, level and logger in a way that programs do not render.
     pub(super) fn add_to_program(
         &self,
         values: &AttributeValues,

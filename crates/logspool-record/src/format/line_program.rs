@@ -17,8 +17,8 @@ pub(super) const PLACES: usize = 64;
 
 /// After so many records that a program could not render, it is not tried any more.
 ///
-/// Chosen: an attempt that fails is wasted work. A site whose arguments often have other types makes so few of them that
-/// nobody notices.
+/// Chosen: an attempt that fails is wasted work. A site whose arguments often have other types makes so few of them
+/// that nobody notices.
 pub(super) const MAX_MISSES: u8 = 32;
 
 /// A frequent form of an argument in a message template.
@@ -191,8 +191,8 @@ impl LineProgram {
 }
 
 impl LinePieces {
-    /// Appends the line of a record with these values. The text of a time has at most `time_bytes`. Returns false if the
-    /// values are not those that the pieces render; nothing is written then.
+    /// Appends the line of a record with these values. The text of a time has at most `time_bytes`. Returns false if
+    /// the values are not those that the pieces render; nothing is written then.
     #[inline]
     pub(super) fn run(&self, time_bytes: usize, fraction: u32, values: &[u8], out: &mut Vec<u8>) -> bool {
         // Texts of arguments and of the message are parts of `values`, and no two of them overlap.
@@ -328,7 +328,8 @@ impl<'a> FrequentContext<'a> {
     }
 }
 
-/// Whether the first `len` bytes are ASCII. Returns false, too, if the text is not short or is at the end of the record.
+/// Whether the first `len` bytes are ASCII. Returns false, too, if the text is not short or is at the end of the
+/// record.
 #[inline]
 fn is_short_ascii(text: &[u8], len: usize) -> bool {
     let Some(block) = text.first_chunk::<16>() else { return false };

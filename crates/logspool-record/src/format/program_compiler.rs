@@ -106,7 +106,8 @@ impl ProgramCompiler {
         self.pieces.push(LinePiece::Constant(text));
     }
 
-    /// Adds the pieces of the message of a call site. Without a template, the record contains it. Returns false if the template has a part that programs do not render.
+    /// Adds the pieces of the message of a call site. Without a template, the record contains it. Returns false if the
+    /// template has a part that programs do not render.
     pub(super) fn add_message(&mut self, template: Option<&SiteTemplate>) -> bool {
         self.messages += 1;
         // The arguments are read once.

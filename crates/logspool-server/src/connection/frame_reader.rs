@@ -188,7 +188,8 @@ impl<'a> FrameReader<'a> {
         pieces.len() > 1 && self.read_pieces(frames, &pieces)
     }
 
-    /// Reads each piece of a frame. Returns false, without an effect, if no piece is readable, or surely a line of text.
+    /// Reads each piece of a frame. Returns false, without an effect, if no piece is readable, or surely a line of
+    /// text.
     fn read_pieces(&mut self, frames: &FrameFormat, pieces: &[&[u8]]) -> bool {
         let is_text = |first: &u8| first.is_ascii_alphabetic() && !b"tfnNI".contains(first);
         let is_alone = |piece: &&[u8]| match frames.content {

@@ -130,8 +130,8 @@ struct JsonScan {
 }
 
 impl JsonScan {
-    /// Finds the end of the frame: the first NUL, the first LF outside a value, or the first LF in a string. A line that
-    /// cannot go on with the value ends the frame too: the earlier line was cut off. So does an object of a list.
+    /// Finds the end of the frame: the first NUL, the first LF outside a value, or the first LF in a string. A line
+    /// that cannot go on with the value ends the frame too: the earlier line was cut off. So does an object of a list.
     fn step(&mut self, bytes: &[u8], list: ListState) -> FrameScan {
         while let Some(byte) = bytes.get(self.scanned) {
             match (byte, self.in_text) {

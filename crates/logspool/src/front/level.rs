@@ -6,7 +6,8 @@ use std::str::FromStr;
 /// Declares [`Level`] with its names, and the macro of each level.
 macro_rules! levels {
     ($dollar:tt $($(#[$meaning:meta])+ $level:ident = $number:literal $name:literal $call:ident!;)+) => {
-        /// How important a record is. The numbers are those of Python's logging, so that programs of both languages agree.
+        /// How important a record is. The numbers are those of Python's logging, so that programs of both languages
+        /// agree.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u16)]
         pub enum Level {

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! A record has the fields of all its spans, the outermost first, and the field `span`: the names of the spans, joined
-//! by `:`. A field of the event hides a field of the same name of a span, and an inner span's field one of an outer span.
-//! The causes of an error are a field of their own, `NAME.sources`. An event that `tracing-log` has made of a record of
-//! the crate `log` has the target and the location of that record.
+//! by `:`. A field of the event hides a field of the same name of a span, and an inner span's field one of an outer
+//! span. The causes of an error are a field of their own, `NAME.sources`. An event that `tracing-log` has made of a
+//! record of the crate `log` has the target and the location of that record.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -40,8 +40,8 @@ pub fn layer<S: Subscriber + for<'a> LookupSpan<'a>>() -> Filtered<TracingLayer,
     TracingLayer.with_filter(Levels)
 }
 
-/// The layer without a filter: it compares the level of each event itself, which costs 35 to 75 ns for an event
-/// that is left out, and takes the fields of all spans, 0.7 to 1.4 us each. Filters of `tracing-subscriber` work with it.
+/// The layer without a filter: it compares the level of each event itself, which costs 35 to 75 ns for an event that is
+/// left out, and takes the fields of all spans, 0.7 to 1.4 us each. Filters of `tracing-subscriber` work with it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TracingLayer;
 

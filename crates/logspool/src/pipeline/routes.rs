@@ -17,8 +17,8 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// Removes routes that are about to be retired from every other list, so that no place is given back twice. `ids` is
-    /// sorted.
+    /// Removes routes that are about to be retired from every other list, so that no place is given back twice. `ids`
+    /// is sorted.
     pub(super) fn forget(&mut self, ids: &[u32]) {
         let stays = |id: &u32| ids.binary_search(id).is_err();
         self.released.retain(stays);

@@ -10,9 +10,9 @@ use crate::sinks::{self, Place};
 use crate::stats::{DROP_REASONS, DropReason, QueuePlace, REFUSAL_REASONS, SinkSnapshot};
 
 /// Reports on stderr, once, how many records this process did not write before its end. `left` records are still in the
-/// queue; other records were dropped because a sink accepted no records within `timeout`, or earlier for another reason:
-/// in the last second, too few batches may follow for a message at the sinks about a full queue. `recovery` is the
-/// command that writes records that are kept.
+/// queue; other records were dropped because a sink accepted no records within `timeout`, or earlier for another
+/// reason: in the last second, too few batches may follow for a message at the sinks about a full queue. `recovery` is
+/// the command that writes records that are kept.
 pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     static REPORTED: Once = Once::new();
     let Some(snapshot) = snapshot() else { return };
@@ -44,8 +44,8 @@ pub fn report_unwritten(left: u64, timeout: Duration, recovery: &str) {
     });
 }
 
-/// Whether a later process can open what the sink writes to. A pipe, a terminal and a device that the program has opened
-/// have no name.
+/// Whether a later process can open what the sink writes to. A pipe, a terminal and a device that the program has
+/// opened have no name.
 fn can_be_named(sink: &SinkSnapshot) -> bool {
     !matches!(sinks::place(&sink.definition), Place::Descriptor(_)) || sink.definition.lasting.is_some()
 }
