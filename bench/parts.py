@@ -58,7 +58,7 @@ class Part:
         return [over / under for over, under in pairs if under]
 
     def notes(self) -> list[str]:
-        """Return what is said below the table."""
+        """Return the sentences below the table."""
         return [*([self.question] if self.question else []), *(f"{row}: {words}." for row, words in self.work)]
 
     def table(self, results: Results, own: Callable[[str], bool]) -> Table | None:

@@ -1,4 +1,4 @@
-"""A comparison as a program: its options, what it keeps in its folder, what it shows, and its exit code."""
+"""The program of a comparison: options, kept results, tables and exit code."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REASON_LENGTH = 60
 
 
 class Bench:
-    """A comparison. A script names what it measures, shows and promises, and calls `main`."""
+    """A comparison. A script declares its measurements, tables and targets, and calls `main`."""
 
     #: Title of the summary, and of the picture where there is one.
     title: str

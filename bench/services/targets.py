@@ -95,7 +95,7 @@ COUNTS = [
 
 
 def judge_records(results: Results) -> list[Verdict]:
-    """Judge what holds for every row."""
+    """Judge the targets of every row."""
     return [_judge_datagrams(results), _judge_records(results)]
 
 

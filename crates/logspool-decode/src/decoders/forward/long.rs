@@ -47,7 +47,7 @@ enum LongSource {
     Failed(usize),
 }
 
-/// What follows the entries of a message.
+/// The end of a message, after its entries.
 #[derive(Debug)]
 pub struct MessageEnd {
     /// The ack that the sender wants.
