@@ -1,5 +1,7 @@
 //! Finds modules that only some programs import, and the asyncio loop that runs in the calling thread.
 
+mod first_reads;
+
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -25,23 +27,10 @@ pub struct Modules {
 static MODULES: OnceLock<Modules> = OnceLock::new();
 
 /// Sets `sys.modules` and the names. Later calls change nothing.
-pub fn set_modules(py: Python<'_>, modules: Modules) {
-    if MODULES.set(modules).is_ok() && cfg!(Py_GIL_DISABLED) && !leaving::is_alone(py) {
-        read_in_second_thread(py);
+pub fn set_modules(modules: Modules) {
+    if MODULES.set(modules).is_ok() {
+        first_reads::begin();
     }
-}
-
-/// Reads `sys.modules` in a thread other than its owner.
-///
-/// Without a GIL, the first such read of a dict takes the dict's lock. The end of the interpreter may stop a thread to
-/// which another one hands that lock, and then waits for it for ever. Later reads take no lock.
-fn read_in_second_thread(py: Python<'_>) {
-    // Where no thread can be made, no second thread reads.
-    leaving::detached(py, || {
-        let read = || Python::attach(|py| drop(loaded_module(py, Loaded::Asyncio)));
-        std::thread::Builder::new().spawn(read).map(|thread| thread.join())
-    })
-    .ok();
 }
 
 /// A module that logspool uses only if the program has imported it.
@@ -67,11 +56,13 @@ pub fn loaded_module(py: Python<'_>, which: Loaded) -> Option<Owned> {
         Loaded::Multiprocessing => &known.multiprocessing,
         Loaded::Asyncio => &known.asyncio,
     };
+    let turn = first_reads::turn(py);
     // SAFETY: `sys.modules` is a dict. The borrowed module becomes an own reference before any Python code runs.
     let module = unsafe {
         let module = ffi::PyDict_GetItemWithError(known.modules.object().as_ptr(), name.as_ptr());
         Borrowed::from_ptr_or_opt(py, module).map(|module| Owned::of(&module))
     };
+    drop(turn);
     let module = module.filter(|module| !module.bind(py).is_none());
     if module.is_none() {
         object::clear_error(py);

@@ -72,14 +72,11 @@ pub fn connect(
         os: NumberedDict::of(&os.dict()),
         getpid: Owned::of(&os.getattr("getpid")?),
     });
-    running_loop::set_modules(
-        py,
-        running_loop::Modules {
-            modules: NumberedDict::of(modules),
-            multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
-            asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
-        },
-    );
+    running_loop::set_modules(running_loop::Modules {
+        modules: NumberedDict::of(modules),
+        multiprocessing: Owned::of(PyString::intern(py, "multiprocessing").as_any()),
+        asyncio: Owned::of(PyString::intern(py, "asyncio").as_any()),
+    });
     let forget = wrap_pyfunction!(forget_dead, py)?.into_any().unbind();
     callbacks::set_callbacks(PlanningCallbacks {
         describe,
