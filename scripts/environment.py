@@ -1,8 +1,8 @@
 """Virtual environments of the project, each made once and brought up to date only where its inputs changed.
 
 `.venv-3.12` has the packages for the tests, `.venv-3.12-bench` and `.venv-3.12-demo` the packages for these folders.
-The extension is built in release mode, for the matrix with less optimisation. Each version of Python has its own cargo
-target folder.
+The extension is built in release mode, for the matrix as the Rust tests are: with less optimisation and with debug
+assertions. Each version of Python has its own cargo target folder.
 Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
 """
 
@@ -29,7 +29,7 @@ REQUIREMENTS = ROOT / "scripts" / "requirements"
 #: Tests that run at once. Most wait more than they compute: on two cores, six workers take a third less than three.
 TEST_WORKERS = len(os.sched_getaffinity(0)) * 3
 
-#: The profile of cargo that builds the tested extension. `LOGSPOOL_TEST_PROFILE=matrix` takes half the time.
+#: The profile of cargo that builds the tested extension. `LOGSPOOL_TEST_PROFILE=dev` takes a fraction of the time.
 TEST_PROFILE = os.environ.get("LOGSPOOL_TEST_PROFILE", "release")
 
 try:
@@ -123,7 +123,7 @@ class Environment:
         terminal.note(f"building the extension for Python {self.interpreter.tag}")
         with locked("python-sources"):
             target = BUILD / f"target-{self.interpreter.tag}"
-            _seed_target(target)
+            _seed_target(target, profile)
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
             run(
@@ -160,11 +160,22 @@ def build_variables(interpreter: interpreters.Interpreter) -> dict[str, str]:
     return {"UNSAFE_PYO3_SKIP_VERSION_CHECK": "1"} if interpreter.tag == "3.13t" else {}
 
 
-def _seed_target(target: Path) -> None:
-    """Start a build folder as a copy of another interpreter's: nearly all crates are independent of Python."""
-    others = sorted(BUILD.glob("target-3.*"), key=lambda folder: folder.stat().st_mtime)
-    if not target.exists() and others:
-        shutil.copytree(others[-1], target, symlinks=True)
+def _seed_target(target: Path, profile: str) -> None:
+    """Start a build folder as a copy of another one: nearly all crates are independent of Python."""
+    name = "debug" if profile == "dev" else profile
+    others = sorted(BUILD.glob(f"target-3.*/{name}"), key=lambda folder: folder.stat().st_mtime)
+    # `make test` has built the crates in this profile for the Rust tests, whose programs are most of the folder.
+    others = others or [folder for folder in [ROOT / "target" / name] if folder.is_dir()]
+    if (target / name).exists() or not others:
+        return
+    for part in (".fingerprint", "build", "deps"):
+        libraries_only = _without_programs if part == "deps" else None
+        if (others[-1] / part).is_dir():
+            shutil.copytree(others[-1] / part, target / name / part, symlinks=True, ignore=libraries_only)
+
+
+def _without_programs(folder: str, names: list[str]) -> list[str]:
+    return [name for name in names if Path(name).suffix not in (".d", ".rlib", ".rmeta", ".so")]
 
 
 def tools() -> Path:
