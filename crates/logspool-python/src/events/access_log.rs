@@ -317,7 +317,7 @@ impl AccessLog {
         let Request { response, environ, .. } = *request;
         let read = |object: Object<'_, '_>, name: &Owned| object::attribute(object, name).ok_or(Failure::Stock);
         let status = read(response, &words.status)?;
-        let status = status_text(status.bind(py))?;
+        let status = Status::of(status.bind(py))?;
         let sent = read(response, &words.sent)?;
         let response_headers = read(response, &words.headers)?;
         let request_headers = read(request.request, &words.headers)?;
@@ -358,7 +358,7 @@ impl AccessLog {
                         push_text(&mut line, value.bind(py))?;
                     }
                 }
-                AccessValue::Status => line.extend_from_slice(&status),
+                AccessValue::Status => status.push(&mut line),
                 AccessValue::BytesOrDash if sent.bind(py).is_none() => line.push(b'-'),
                 AccessValue::BytesOrDash | AccessValue::Bytes => {
                     let sent = sent.bind(py);
@@ -608,18 +608,33 @@ fn push_number(line: &mut Vec<u8>, number: i64) {
     let _ = write!(line, "{number}");
 }
 
-/// The first word of a status line, or the text of a number. gunicorn splits the line whether it is shown or not.
-fn status_text(status: Object<'_, '_>) -> Result<Vec<u8>, Failure> {
-    let mut shown = Vec::new();
-    if !object::is_exact_str(status) {
-        push_number(&mut shown, small_int(status).ok_or(Failure::Stock)?);
-        return Ok(shown);
+/// What gunicorn shows of a status.
+enum Status<'a> {
+    /// The first word of a line.
+    Word(&'a [u8]),
+    /// A number.
+    Number(i64),
+}
+
+impl<'a> Status<'a> {
+    /// Reads a status. gunicorn splits the line whether it is shown or not.
+    fn of(status: Object<'a, '_>) -> Result<Self, Failure> {
+        if !object::is_exact_str(status) {
+            return Ok(Self::Number(small_int(status).ok_or(Failure::Stock)?));
+        }
+        let text = object::utf8(status).filter(|text| text.is_ascii()).ok_or(Failure::Stock)?;
+        // `str.split` takes these bytes of ASCII for spaces.
+        let is_space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | 0x1c..=0x1f | b' ');
+        let start = text.iter().position(|byte| !is_space(byte)).ok_or(Failure::Stock)?;
+        let text = &text[start..];
+        Ok(Self::Word(&text[..text.iter().position(is_space).unwrap_or(text.len())]))
     }
-    let text = object::utf8(status).filter(|text| text.is_ascii()).ok_or(Failure::Stock)?;
-    // `str.split` takes these bytes of ASCII for spaces.
-    let is_space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | 0x1c..=0x1f | b' ');
-    let start = text.iter().position(|byte| !is_space(byte)).ok_or(Failure::Stock)?;
-    let text = &text[start..];
-    push_escaped(&mut shown, &text[..text.iter().position(is_space).unwrap_or(text.len())]);
-    Ok(shown)
+
+    /// Adds the status to a line.
+    fn push(&self, line: &mut Vec<u8>) {
+        match self {
+            Self::Word(word) => push_escaped(line, word),
+            Self::Number(number) => push_number(line, *number),
+        }
+    }
 }
