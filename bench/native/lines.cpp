@@ -4,7 +4,7 @@
 // - paced: 20 calls each 100 us; the ticks of each call are shown as percentiles;
 // - stalled: as paced, with the default options of logspool; the longest call, and the longest of the empty calls that
 //   are made in turns with them. FILE is a pipe that is not read for a while;
-// - ordered: lines have their time in nanoseconds;
+// - ordered: lines have their time in nanoseconds, the number of their thread and their number; shows all counters;
 // - killed: SIGKILL ends the program after its last call.
 // `none` makes the same loop without a logger. `quill` is there if its headers are. `recover` as LOGGER delivers what a
 // killed program left.
@@ -100,6 +100,24 @@ template <class Log> static void stalled(Log log, int lines) {
                 tick_ms * static_cast<double>(longest), tick_ms * static_cast<double>(longest_empty),
                 static_cast<unsigned long long>(counts.offered), static_cast<unsigned long long>(counts.written),
                 static_cast<unsigned long long>(counts.refused), static_cast<unsigned long long>(counts.dropped));
+    std::fflush(stdout);
+}
+
+/// Each thread logs its number and those of its lines as fast as it can.
+static void ordered(const logspool::logger &log, int threads, int lines) {
+    std::vector<std::thread> workers;
+    for (int thread = 0; thread < threads; ++thread) {
+        workers.emplace_back([&log, thread, lines] {
+            for (int line = 0; line < lines; ++line) {
+                LOGSPOOL_INFO(log, "{} {}", thread, line);
+            }
+        });
+    }
+    for (std::thread &worker : workers) {
+        worker.join();
+    }
+    logspool::flush(60);
+    std::puts(logspool::stats_json().c_str());
     std::fflush(stdout);
 }
 
@@ -207,6 +225,8 @@ int main(int count, char **arguments) {
         };
         if (mode == "stalled") {
             stalled(call, lines);
+        } else if (mode == "ordered") {
+            ordered(log, threads, lines);
         } else {
             run(call, threads, lines, is_paced);
         }

@@ -32,7 +32,7 @@ def native():
     sys.path[:] = before
 
 
-def results_of(native, *, above_ms=0.5, inverted=0, changed=()):
+def results_of(native, *, above_ms=0.5, of_thread=0, uncounted=0, changed=()):
     results = native.Results(
         {"date": "2026-01-01", "processor": "none", "cores": 2, "python": "3.12", "commit": "none"}
     )
@@ -42,7 +42,7 @@ def results_of(native, *, above_ms=0.5, inverted=0, changed=()):
     for group, row, figures in changed:
         results.rounds(row, group)[0].update(figures)
     results.add("logspool", "stalled pipe", 0, {"above_ms": above_ms, "max_ms": above_ms})
-    results.add("logspool", "order, 4 threads", 0, {"inverted": inverted})
+    results.add("logspool", "order, 4 threads", 0, {"of_thread": of_thread, "late": 1, "uncounted": uncounted})
     native.Native().add_differences(results)
     return results
 
@@ -55,7 +55,7 @@ def test_a_run_within_all_bounds_misses_none(native):
     results = results_of(native)
 
     # One verdict more says that nothing failed.
-    assert 22 == len(native.Native().judge(results))
+    assert 23 == len(native.Native().judge(results))
     assert [] == missed(native, results)
 
 
@@ -80,7 +80,17 @@ def test_one_figure_above_its_bound_is_a_miss(native, group, row, figures, what)
 
 
 def test_a_long_call_or_a_line_out_of_order_is_a_miss(native):
-    assert 2 == len(missed(native, results_of(native, above_ms=1.1, inverted=1)))
+    assert 3 == len(missed(native, results_of(native, above_ms=1.1, of_thread=1, uncounted=1)))
+
+
+def test_order_is_counted_for_each_thread_and_for_all(native, tmp_path):
+    path = tmp_path / "a.log"
+    times = [f"2026-01-01 00:00:00.00000000{digit}" for digit in range(6)]
+    rows = [(0, "0 0"), (2, "1 0"), (1, "0 1"), (3, "the queue is full by 50 %"), (4, "1 2"), (5, "1 1")]
+    path.write_text("".join(f"{times[at]} {text}\n" for at, text in rows))
+
+    # Thread 1 has its line 2 before its line 1; a line of thread 0 has an earlier time than one of thread 1 before it.
+    assert (2, 1) == native.count_inversions(path)
 
 
 def test_a_run_is_kept_with_its_machine_its_bounds_and_its_lines(native, tmp_path):
