@@ -53,10 +53,21 @@ inline constinit const logspool_handle no_logger{0, 0xFFFFFFFFU, 0};
 
 class backtrace_ring;
 
+/// A C string or the bytes of a `std::string`, which the caller keeps until the end of the call.
+class c_text {
+  public:
+    c_text(const char *text) : text_(text) {}
+    c_text(const std::string &text) : text_(text.c_str()) {}
+    operator const char *() const { return text_; }
+
+  private:
+    const char *text_;
+};
+
 } // namespace detail
 
 /// Sets options of the process's queue: a JSON object, see `logspool_configure` in `logspool.h`. Call it first.
-inline void configure(const char *options) {
+inline void configure(detail::c_text options) {
     if (!detail::has_api() || detail::api().configure(options) != LOGSPOOL_OK) {
         detail::fail_setup();
     }
@@ -69,13 +80,13 @@ class sink {
 
     /// Opens "stdout", "stderr", "fd:N", the path of a file, the address of a service, or a JSON object; `format` is a
     /// JSON object or null. See `logspool_sink_open` in `logspool.h`. Throws `setup_error`.
-    explicit sink(const char *address, const char *format = nullptr)
+    explicit sink(const char *address, detail::c_text format = nullptr)
         : id_(detail::has_api() ? detail::api().sink_open(address, format) : 0) {
         if (id_ == 0) {
             detail::fail_setup();
         }
     }
-    explicit sink(const std::string &address, const char *format = nullptr) : sink(address.c_str(), format) {}
+    explicit sink(const std::string &address, detail::c_text format = nullptr) : sink(address.c_str(), format) {}
 
     /// Closes the sink: it is gone when its last logger is closed, or has other sinks, and its records are written. Every
     /// copy of it is useless then. False: it is closed.
@@ -95,16 +106,16 @@ class logger {
     logger() = default;
 
     /// Makes a logger, or finds the logger of this name. Throws `setup_error`.
-    logger(const char *name, std::uint16_t level, std::initializer_list<sink> sinks = {}) {
+    logger(detail::c_text name, std::uint16_t level, std::initializer_list<sink> sinks = {}) {
         define(name, level, ids_of(sinks));
     }
-    logger(const char *name, std::uint16_t level, const std::vector<sink> &sinks) {
+    logger(detail::c_text name, std::uint16_t level, const std::vector<sink> &sinks) {
         define(name, level, ids_of(sinks));
     }
-    logger(const char *name, std::uint16_t level, const sink &only) { define(name, level, {only.id()}); }
+    logger(detail::c_text name, std::uint16_t level, const sink &only) { define(name, level, {only.id()}); }
 
     /// Finds a logger by its name and changes nothing. The result is false if there is no such logger.
-    static logger find(const char *name) {
+    static logger find(detail::c_text name) {
         logger found;
         if (const logspool_id id = detail::has_api() ? detail::api().logger_find(name) : 0) {
             found.refer_to(id);
@@ -190,7 +201,7 @@ template <class Handle> class scoped : public Handle {
 };
 
 /// Finds a logger by its name and changes nothing. The result is false if there is no such logger.
-inline logger get(const char *name) { return logger::find(name); }
+inline logger get(detail::c_text name) { return logger::find(name); }
 
 /// Waits until all records that were logged before are handed to the system. Negative: for ever. False: the time was
 /// up.
@@ -205,7 +216,7 @@ inline bool drain(double timeout_seconds = 5.0) {
 
 /// Delivers the records that dead processes left in a queue folder; null is the folder of this process. Returns their
 /// number, or a negative error.
-inline long long recover(const char *folder = nullptr) {
+inline long long recover(detail::c_text folder = nullptr) {
     return detail::has_api() ? detail::api().recover(folder) : static_cast<long long>(LOGSPOOL_FAILED);
 }
 

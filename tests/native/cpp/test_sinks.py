@@ -13,6 +13,8 @@ def test_sinks_have_levels_and_texts_cannot_forge_lines_on_a_console(run_cpp, tm
     assert ["error", "critical"] == lines("errors")
     # A logger that is found keeps its level.
     assert ["true 40 false", 'there is no logger "other"'] == lines("found")
+    # Names and formats may be a std::string.
+    assert ["connection 7 true"] == lines("made")
     # Control characters of the format stay; control characters of a record are escaped.
     bold = "\x1b[1mINFO\x1b[0m "
     forged = ["a\\nINFO forged 7", "\\u202e"] * 2

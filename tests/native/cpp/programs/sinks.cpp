@@ -29,6 +29,15 @@ static void found() {
     LOGSPOOL_ERROR(log, "{}", logspool::last_error());
 }
 
+// Names and formats that a program has made.
+static void made() {
+    const std::string name = "connection " + std::to_string(7);
+    const std::string format = R"({"template": "%(name)s)" + std::string(R"( %(message)s"})");
+    const logspool::scoped<logspool::sink> sink(folder + "made", format);
+    const logspool::scoped<logspool::logger> log(name, logspool::level::info, sink);
+    LOGSPOOL_INFO(log, "{}", logspool::get(name).id() == log.id());
+}
+
 static void control() {
     const logspool::logger log(
         "control", logspool::level::debug,
@@ -49,6 +58,7 @@ int main(int, char **arguments) {
     folder = std::string(arguments[1]) + "/";
     levels();
     found();
+    made();
     control();
     return 0;
 }
