@@ -111,7 +111,7 @@ int logspool_logger_close(logspool_id logger);
 
 /* Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other
  * sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has at most
- * 126 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal
+ * 127 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal
  * handlers. */
 int logspool_sink_close(logspool_id sink);
 
