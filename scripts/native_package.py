@@ -90,12 +90,7 @@ def build(profile: str, target: str | None, features: str) -> Path:
         options += ["--target", target]
     if features:
         options += ["--features", features]
-    variables = dict(os.environ)
-    if target is not None and "musl" in target:
-        # The crate libc announces a change of `time_t` there.
-        flags = f"CARGO_TARGET_{target.upper().replace('-', '_')}_RUSTFLAGS"
-        variables[flags] = f"{variables.get(flags, '')} -A deprecated".strip()
-    subprocess.run(executables.cargo_build("logspool-c", "--lib", *options), cwd=ROOT, env=variables, check=True)
+    subprocess.run(executables.cargo_build("logspool-c", "--lib", *options), cwd=ROOT, check=True)
     folder = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / (target or "")
     return folder / ("debug" if profile == "dev" else profile)
 

@@ -55,7 +55,7 @@ impl WaitWord {
     #[inline]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         });
         let limit = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// time. If signals come every few microseconds, it never returns. Callers of this function check their condition again
 /// and keep their own deadline.
 pub fn sleep_interruptibly(time: Duration) {
-    let time = libc::timespec { tv_sec: time.as_secs() as libc::time_t, tv_nsec: time.subsec_nanos() as libc::c_long };
+    let time = libc::timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos() as libc::c_long };
     // SAFETY: nanosleep is async-signal-safe and `time` is valid.
     unsafe { libc::nanosleep(&time, std::ptr::null_mut()) };
 }

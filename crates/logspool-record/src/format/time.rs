@@ -107,7 +107,6 @@ fn push_wide(wide: &[libc::wchar_t], out: &mut Vec<u8>) {
 }
 
 fn broken_down(second: i64, zone: Zone) -> Option<libc::tm> {
-    let second = libc::time_t::from(second);
     let mut tm = MaybeUninit::<libc::tm>::zeroed();
     // SAFETY: both pointers are valid for the call; the _r functions write only through the second one.
     let filled = unsafe {

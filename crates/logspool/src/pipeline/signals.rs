@@ -206,7 +206,7 @@ fn raise_again_later(signal: libc::c_int, nanoseconds: u64) -> bool {
             return false;
         }
         let mut time: libc::itimerspec = std::mem::zeroed();
-        time.it_value.tv_sec = (nanoseconds / 1_000_000_000) as libc::time_t;
+        time.it_value.tv_sec = (nanoseconds / 1_000_000_000) as i64;
         time.it_value.tv_nsec = (nanoseconds % 1_000_000_000).max(1) as libc::c_long;
         libc::syscall(libc::SYS_timer_settime, timer, 0, &time, std::ptr::null_mut::<libc::itimerspec>()) == 0
     }

@@ -35,7 +35,6 @@ pub enum Precision {
 impl WallTime {
     /// The time at `second` since the epoch, or the epoch itself if libc cannot compute the date.
     pub fn at(second: i64, zone: Zone) -> Self {
-        let second = libc::time_t::from(second);
         let mut tm = MaybeUninit::<libc::tm>::zeroed();
         // SAFETY: both pointers are valid for the call. The _r functions write only through the second one, and a
         // zeroed `tm` is valid.
