@@ -168,6 +168,8 @@ WRONG = {
     "unknown words": (0, '"letter", not "big"'),
     "typing error": (0, 'no mesage; the nearest one is "message"; a key of the program is written fields.mesage'),
     "typing error in braces": (0, 'no levelnam; the nearest one is "levelname"'),
+    "no letter at the end": (0, 'bad template "%(message)": an attribute is written %(message)s'),
+    "open brace in a template": (0, 'bad template "{message": an attribute is written {message}, and a brace {{'),
     "typing error in JSON": (0, 'no mesage; the nearest one is "message"'),
     "key named as an attribute": (0, "since name is an attribute"),
     "typing error in date": (0, 'date_format "%H:%Q": strftime has no %Q'),

@@ -9,7 +9,7 @@ use logspool::option::{OptionShape, OptionValue};
 use logspool::pipeline::{self, NextAttempt, PlaceAttempt};
 use logspool::sinks;
 use logspool_record::definition::{Descriptor, SinkDefinition};
-use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, pattern_error};
+use logspool_record::format::{ControlRule, Format, FormatSpec, Layout, Need, Style, Unsupported, pattern_error};
 
 use crate::handles::{HandleTable, NEEDS_THREAD, NEEDS_THREAD_NAME, PLACE_TIMEOUT, PublicHandle};
 use crate::json::{self, SinkFormat};
@@ -225,6 +225,14 @@ fn add(id: Option<u32>, address: &str, format: Option<&str>, must_open: bool) ->
     let compiled = Format::compile(&spec).map_err(|error| match &spec.layout {
         Layout::Pattern(pattern) => {
             Failure::invalid(format!("bad pattern {pattern:?}: {}", pattern_error(pattern, error)))
+        }
+        Layout::Text { style, template } if error == Unsupported::Syntax => {
+            let form = match style {
+                Style::Percent => "%(message)s, and a percent sign %%",
+                Style::Brace => "{message}, and a brace {{",
+                Style::Dollar => "${message}, and a dollar sign $$",
+            };
+            Failure::invalid(format!("bad template {template:?}: an attribute is written {form}"))
         }
         _ => Failure::invalid(format!("cannot use the format: {error}")),
     })?;

@@ -51,6 +51,8 @@ int main(int argc, char **argv) {
     SHOW_ID("unknown words", logspool_sink_open("a.log", "{\"level_words\": \"big\"}"));
     SHOW_ID("typing error", logspool_sink_open("stderr", "{\"template\": \"%(mesage)s\"}"));
     SHOW_ID("typing error in braces", logspool_sink_open("stderr", "{\"style\": \"{\", \"template\": \"{levelnam}\"}"));
+    SHOW_ID("no letter at the end", logspool_sink_open("stderr", "{\"template\": \"%(message)\"}"));
+    SHOW_ID("open brace in a template", logspool_sink_open("stderr", "{\"style\": \"{\", \"template\": \"{message\"}"));
     SHOW_ID("typing error in JSON", logspool_sink_open("stderr", "{\"json\": {\"m\": \"mesage\"}}"));
     SHOW_ID("key named as an attribute", logspool_sink_open("stderr", "{\"template\": \"%(fields.name)s\"}"));
     SHOW_ID("typing error in date", logspool_sink_open("stderr", "{\"date_format\": \"%H:%Q\"}"));
