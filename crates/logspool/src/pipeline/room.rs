@@ -117,16 +117,17 @@ const EVENT_LOOP_WAIT: Duration = Duration::from_millis(10);
 ///
 /// Chosen: a running collector makes a turn each millisecond or more often.
 const TURN_TIME: Duration = Duration::from_micros(2500);
-/// How long one caller waits for a collector that makes no turns, in a process with few lanes. After that, callers wait
-/// only [`STANDSTILL_TIMEOUT`] until the collector makes a turn again.
+/// How long one caller waits for a collector that makes no turns, in a process with few threads. After that, callers
+/// wait only [`STANDSTILL_TIMEOUT`] until the collector makes a turn again.
 ///
 /// Chosen: on a busy machine a thread waits tens of milliseconds for the processor, and this must not cause refusals in
 /// a healthy burst. If the collector has really stopped, only one caller waits this long.
 const STARVED_TIMEOUT: Duration = Duration::from_millis(250);
-/// For each further lanes of this number, the caller waits as long again.
+/// For each further lanes or waiting calls of this number, the caller waits as long again.
 ///
-/// Chosen: where 600 threads want two processors, the collector was seen to wait 300 ms for its next turn.
-const STARVED_LANES: u32 = 64;
+/// Chosen: where 600 threads want two processors, the collector was seen to wait 300 ms for its next turn. Beyond the
+/// number of lanes only the waiting calls show how many threads want a processor.
+const STARVED_THREADS: u32 = 64;
 /// A caller that slept this much longer than it wanted was stopped itself, so it looks for room once more before it
 /// gives up, within [`STOPPED_LIMIT`].
 ///
@@ -183,7 +184,8 @@ impl Pipeline {
     /// How long one caller waits for a collector that makes no turns.
     fn starved_timeout(&self) -> Duration {
         let lanes = self.segment.header().lanes.load(Ordering::Relaxed);
-        STARVED_TIMEOUT * (1 + lanes / STARVED_LANES)
+        let threads = lanes.max(self.waiting.load(Ordering::Relaxed));
+        STARVED_TIMEOUT * (1 + threads / STARVED_THREADS)
     }
 
     /// Progress of the sinks that hold back the oldest batch.
@@ -253,6 +255,12 @@ impl Pipeline {
                 }
                 Some(_) => {}
             }
+            // First, as the patience may start again below: it must not begin with the collector's time in this pause.
+            let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
+            let new_turns = u32::try_from(turns - seen_turns).unwrap_or(u32::MAX);
+            let pause_taken = looked_at.elapsed();
+            served += pause_taken.min(TURN_TIME.saturating_mul(new_turns));
+            (seen_turns, looked_at) = (turns, Instant::now());
             if wait.reason == Refusal::NoBlob && wait.waiter == Waiter::Thread {
                 let now = self.progress();
                 let before_it = progress.get_or_insert(now);
@@ -273,11 +281,6 @@ impl Pipeline {
                     (*waited, served) = (before, Duration::ZERO);
                 }
             }
-            let turns = header.heartbeat.load(Ordering::Relaxed) - first_turn;
-            let new_turns = u32::try_from(turns - seen_turns).unwrap_or(u32::MAX);
-            let pause_taken = looked_at.elapsed();
-            served += pause_taken.min(TURN_TIME.saturating_mul(new_turns));
-            (seen_turns, looked_at) = (turns, Instant::now());
             if pause_taken >= STOPPED && wait.waiter == Waiter::Thread && *waited < STOPPED_LIMIT {
                 continue;
             }
