@@ -7,6 +7,8 @@ import argparse
 import textwrap
 from pathlib import Path
 
+import c_interface
+from c_interface import between
 from logspool import _native
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,24 +66,15 @@ def install() -> str:
     options = _native.install_options()
     text = (ROOT / INSTALL).read_text(encoding="utf-8")
     signature = "".join(f"    {_parameter(option)},\n" for option in options)
-    text = _between(text, "def install(\n    *,\n", ") -> None:\n", signature)
-    return _between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
+    text = between(text, "def install(\n    *,\n", ") -> None:\n", signature)
+    return between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
 
 
 def reference() -> str:
     """Return the page of the Python interface, with the table of the options of `install()`."""
     text = (ROOT / REFERENCE).read_text(encoding="utf-8")
     lines = "".join(_line(option) for option in _native.install_options())
-    return _between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
-
-
-def _between(text: str, begin: str, end: str, middle: str) -> str:
-    """Return `text` with `middle` between the first `begin` in it and the next `end` after a line."""
-    head, found, rest = text.partition(begin)
-    _, found_end, tail = rest.partition("\n" + end)
-    if not found or not found_end:
-        raise SystemExit(f"cannot find {begin!r} and {end!r} after it")
-    return head + begin + middle + end + tail
+    return between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
 
 
 def _parameter(option: "dict[str, object]") -> str:
@@ -137,7 +130,7 @@ def _number(value: "int | float") -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
-PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: install}
+PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: install, **c_interface.PAGES}
 
 
 def main() -> None:
