@@ -73,7 +73,7 @@ pub use outlets::{
 };
 pub use patience::{NextAttempt, PlaceAttempt, until_place};
 pub use place::MIN_FREE_BYTES;
-pub use process_events::handle_process_events;
+pub use process_events::{ForkHooks, handle_process_events};
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};

@@ -144,9 +144,19 @@ unsafe fn write_blob(values: *mut u8, number: u64) {
     }
 }
 
+/// Who pushes into a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneUse {
+    /// One thread.
+    Own,
+    /// Several threads, one after the other under a lock.
+    Shared,
+}
+
 impl Producer {
     /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
-    pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
+    pub fn new(segment: &Segment, index: usize, lane_use: LaneUse, pipeline: u64) -> Self {
+        let shared = lane_use == LaneUse::Shared;
         let lane = segment.lane(index);
         let head = lane.producer.head.load(Ordering::Relaxed);
         let mut producer = Self {
@@ -627,7 +637,7 @@ mod tests {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();
         segment.lane(0).set_first_ring(offset, 4096);
-        let mut producer = Producer::new(&segment, 0, false, 1);
+        let mut producer = Producer::new(&segment, 0, LaneUse::Own, 1);
         assert!(producer.refresh() > 0 && producer.can_grow() && producer.push_error(100, 20).is_none());
 
         // SAFETY: the child does nothing but system calls, loads and stores, and ends by `_exit`.

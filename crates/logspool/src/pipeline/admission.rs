@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use logspool_lanes::blob::BlobRefusal;
-use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR};
+use logspool_lanes::queue::producer::{ERROR, LaneUse, Producer, PushError, RESERVED_DIVISOR};
 use logspool_lanes::queue::view::{LaneView, NO_TURN, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_record::{HEAD_BYTES, Head, advance};
@@ -370,17 +370,17 @@ impl Pipeline {
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
         if let Some(index) = self.claim_free_lane() {
-            return Some(Producer::new(segment, index, false, self.number));
+            return Some(Producer::new(segment, index, LaneUse::Own, self.number));
         }
         if let Some(index) = segment.take_lane() {
-            return Some(Producer::new(segment, index, false, self.number));
+            return Some(Producer::new(segment, index, LaneUse::Own, self.number));
         }
         // SAFETY: gettid has no preconditions.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
         // If there is no memory for the preferred shared lane, use another one that is open.
         let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
         let index = shared.find(|index| segment.open_shared_lane(*index))?;
-        Some(Producer::new(segment, index, true, self.number))
+        Some(Producer::new(segment, index, LaneUse::Shared, self.number))
     }
 
     /// Claims a lane whose thread has ended.
