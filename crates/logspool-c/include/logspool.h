@@ -249,11 +249,11 @@ uint64_t logspool_generation(void);
  * the rules of a writer. In short, for a record of `length` bytes (24 of head, then the values), with
  * needed = (length + 7) & ~7:
  *   1. slow path (logspool_reserve, values, logspool_commit) if view->version != LOGSPOOL_VIEW_VERSION, if flags != 0,
- *      if turn != *turn_word, or if needed > bytes / 4;
+ *      if generation != *generation_word, or if needed > bytes / 4;
  *   2. *busy_word must be 0 (else this call interrupts another one: slow path, which counts it); store 1 (relaxed),
  *      compiler fence;
- *   3. compare turn and *turn_word (relaxed) again, and view->pipeline with the upper half of the ids of logger and
- *      site. If one differs: *busy_word = 0 (release), slow path;
+ *   3. compare generation and *generation_word (relaxed) again, and view->pipeline with the upper half of the ids of
+ *      logger and site. If one differs: *busy_word = 0 (release), slow path;
  *   4. offset = (head - start) & (bytes - 1); skipped = needed > bytes - offset ? bytes - offset : 0. There is room if
  *      head + skipped + needed + (level < 40 ? bytes / 8 : 0) <= limit. If not: *busy_word = 0 (release), slow path;
  *   5. if skipped >= 24, store at ring + offset a head with length `skipped` and LOGSPOOL_FLAG_FILLER; filler below 24
@@ -262,8 +262,8 @@ uint64_t logspool_generation(void);
  *      field: a copy of a struct that was just filled waits until all earlier stores have reached the cache;
  *   7. head += skipped + needed in the view; store it to *head_word (release); *busy_word = 0 (release);
  *   8. if level >= 40 or head >= wake_at: logspool_wake(level).
- * After a slow path the view is up to date again, or logspool_lane_view() returns another one: ask again when turn
- * differs from *turn_word. */
+ * After a slow path the view is up to date again, or logspool_lane_view() returns another one: ask again when
+ * generation differs from *generation_word. */
 
 #define LOGSPOOL_VIEW_VERSION 1
 #define LOGSPOOL_FLAG_FILLER 2
@@ -271,21 +271,21 @@ uint64_t logspool_generation(void);
 #define LOGSPOOL_CLOCK_TSC 2       /* stamp: rdtsc */
 
 struct logspool_view {
-    uint32_t version;             /* LOGSPOOL_VIEW_VERSION */
-    uint32_t flags;               /* not 0: slow path only */
-    uint64_t pipeline;            /* ids are valid under this number only */
-    uint64_t turn;                /* generation in which the lane was last checked */
-    const uint64_t *turn_word;    /* current generation; atomic */
-    uint64_t *head_word;          /* published position; atomic */
-    uint32_t *busy_word;          /* 1 while a record is being written; atomic */
-    unsigned char *ring;          /* the ring, of `bytes` bytes */
-    uint64_t start;               /* position at which the ring begins */
-    uint64_t bytes;               /* a power of two */
-    uint64_t head;                /* position after the last record */
-    uint64_t limit;               /* position up to which the ring is free */
-    uint64_t wake_at;             /* see step 8 */
-    uint32_t clock;               /* LOGSPOOL_CLOCK_* */
-    uint32_t thread;              /* kernel's id of the thread, for LOGSPOOL_TAG_THREAD */
+    uint32_t version;                /* LOGSPOOL_VIEW_VERSION */
+    uint32_t flags;                  /* not 0: slow path only */
+    uint64_t pipeline;               /* ids are valid under this number only */
+    uint64_t generation;             /* generation in which the lane was last checked */
+    const uint64_t *generation_word; /* current generation; atomic */
+    uint64_t *head_word;             /* published position; atomic */
+    uint32_t *busy_word;             /* 1 while a record is being written; atomic */
+    unsigned char *ring;             /* the ring, of `bytes` bytes */
+    uint64_t start;                  /* position at which the ring begins */
+    uint64_t bytes;                  /* a power of two */
+    uint64_t head;                   /* position after the last record */
+    uint64_t limit;                  /* position up to which the ring is free */
+    uint64_t wake_at;                /* see step 8 */
+    uint32_t clock;                  /* LOGSPOOL_CLOCK_* */
+    uint32_t thread;                 /* kernel's id of the thread, for LOGSPOOL_TAG_THREAD */
 };
 
 /* Head of a record. */

@@ -37,8 +37,8 @@ type
 
   View* {.importc: "struct logspool_view", header: "logspool.h", bycopy.} = object
     version*, flags*: uint32
-    pipeline*, turn*: uint64
-    turnWord* {.importc: "turn_word".}: ptr uint64
+    pipeline*, generation*: uint64
+    generationWord* {.importc: "generation_word".}: ptr uint64
     headWord* {.importc: "head_word".}: ptr uint64
     busyWord* {.importc: "busy_word".}: ptr uint32
     ring*: ptr UncheckedArray[uint8]

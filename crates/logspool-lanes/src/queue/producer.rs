@@ -16,7 +16,7 @@ use logspool_sys::kernel;
 use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
-use super::view::{LaneView, NO_TURN, VIEW_VERSION, view_flags};
+use super::view::{LaneView, NO_GENERATION, VIEW_VERSION, view_flags};
 use crate::lane::cursor::NOT_GROWN;
 pub use crate::lane::ring::{ERROR, RESERVED_DIVISOR};
 use crate::lane::ring::{RecordOffsets, RingError, WritePosition};
@@ -164,8 +164,8 @@ impl Producer {
                 version: VIEW_VERSION,
                 flags: if shared { view_flags::SLOW } else { 0 },
                 pipeline,
-                turn: generation::current(),
-                turn_word: generation::word(),
+                generation: generation::current(),
+                generation_word: generation::word(),
                 head_word: &lane.producer.head,
                 busy_word: &lane.window.busy,
                 ring: std::ptr::null_mut(),
@@ -277,7 +277,7 @@ impl Producer {
     pub fn move_to_own(&mut self, segment: &Segment, index: usize) {
         let lane = segment.lane(index);
         // A signal handler that logs on this thread meanwhile finds a producer of no generation.
-        let turn = std::mem::replace(&mut self.view.turn, NO_TURN);
+        let generation = std::mem::replace(&mut self.view.generation, NO_GENERATION);
         barrier::light();
         self.point_to(lane, index);
         self.shared = false;
@@ -285,7 +285,7 @@ impl Producer {
         self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
         self.look_up_ring();
         barrier::light();
-        self.view.turn = turn;
+        self.view.generation = generation;
     }
 
     fn point_to(&mut self, lane: &LaneHead, index: usize) {
@@ -314,7 +314,7 @@ impl Producer {
     /// Whether this producer may still be used.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.view.turn == self.view.turn_word.load(Ordering::Relaxed)
+        self.view.generation == self.view.generation_word.load(Ordering::Relaxed)
     }
 
     /// Whether other threads write this lane too.
@@ -545,8 +545,9 @@ impl Producer {
             return Err(PushError::Reentrant);
         }
         let needed = advance(HEAD_BYTES + value_bytes) as u64;
-        let (turn, turn_word, reserved) = (self.view.turn, self.view.turn_word, self.reserved(head.level));
-        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        let (generation, generation_word, reserved) =
+            (self.view.generation, self.view.generation_word, self.reserved(head.level));
+        let is_current = || generation == generation_word.load(Ordering::Relaxed);
         match self.view.place.reserve(lane, needed, reserved, is_current) {
             // SAFETY: `slot` is the place of a record of this length.
             Ok(slot) => Ok((lane, needed, unsafe { write_head(self.view.ring, slot, head, value_bytes) })),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use logspool_lanes::blob::BlobRefusal;
 use logspool_lanes::queue::producer::{ERROR, LaneUse, Producer, PushError, RESERVED_DIVISOR};
-use logspool_lanes::queue::view::{LaneView, NO_TURN, view_flags};
+use logspool_lanes::queue::view::{LaneView, NO_GENERATION, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_record::{HEAD_BYTES, Head, advance};
 use logspool_sys::generation;
@@ -89,7 +89,7 @@ impl Drop for LaneOwner {
         // SAFETY: set in `renew`, used by this thread alone. The place stays: a destructor that runs later may look at
         // its view, which then says that there is no lane.
         let producer = unsafe { &mut (*pusher).producer };
-        producer.view.turn = NO_TURN;
+        producer.view.generation = NO_GENERATION;
         return_lane(producer);
     }
 }
@@ -257,13 +257,13 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut (*held).producer };
         if producer.view.pipeline == pipeline.number() {
-            producer.view.turn = generation::current();
+            producer.view.generation = generation::current();
             return NonNull::new(held);
         }
         // The producer belongs to the parent's pipeline, or to a replaced one: its lane is not of this pipeline.
         PUSHER.set(std::ptr::null_mut());
         // SAFETY: only this thread has the pointer.
-        unsafe { (*held).producer.view.turn = NO_TURN };
+        unsafe { (*held).producer.view.generation = NO_GENERATION };
     }
     while_changing(|| claim(pipeline))
 }
