@@ -4,6 +4,7 @@
 """
 
 import argparse
+import re
 import textwrap
 from pathlib import Path
 
@@ -39,6 +40,7 @@ TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|
 
 INSTALL = "python/logspool/process/_install.py"
 REFERENCE = "docs/reference/python.md"
+DESTINATIONS = "python/logspool/handlers/_destinations.py"
 
 SINKS_HEAD = """\
 # Sinks
@@ -70,6 +72,22 @@ def install() -> str:
     return between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
 
 
+def destinations() -> str:
+    """Return the module with a class for each receiver: the rows of a sink make the signature and the Args."""
+    text = (ROOT / DESTINATIONS).read_text(encoding="utf-8")
+    table = {row["kind"]: row["options"] for row in _native.sink_table()}
+    head, *classes = re.split(r"(?=^class \w+\(_Destination\):)", text, flags=re.MULTILINE)
+    for number, cls in enumerate(classes):
+        options = table.get(re.search(r'^    _name = "(\w+)"', cls, re.MULTILINE)[1])
+        if options is not None:  # this build has the sink
+            first, *others = (f"        {_parameter(option)},\n" for option in options)
+            signature = first + "        *,\n" * bool(others) + "".join(others)
+            cls = between(cls, "        self,\n", "        **options", signature)
+            explained = "".join(_explanation(option) for option in options)
+            classes[number] = between(cls, "    Args:\n", "        options: ", explained)
+    return head + "".join(classes)
+
+
 def reference() -> str:
     """Return the page of the Python interface, with the table of the options of `install()`."""
     text = (ROOT / REFERENCE).read_text(encoding="utf-8")
@@ -79,7 +97,8 @@ def reference() -> str:
 
 def _parameter(option: "dict[str, object]") -> str:
     none = " | None" if option["optional"] else ""
-    return f"{option['name']}: {ANNOTATIONS[str(option['shape'])]}{none} = {_literal(option['default'])}"
+    default = "" if option["required"] else f" = {_literal(option['default'])}"
+    return f"{option['name']}: {ANNOTATIONS[str(option['shape'])]}{none}{default}"
 
 
 def _explanation(option: "dict[str, object]") -> str:
@@ -130,7 +149,13 @@ def _number(value: "int | float") -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
-PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: install, **c_interface.PAGES}
+PAGES = {
+    "docs/reference/sinks.md": sinks,
+    REFERENCE: reference,
+    INSTALL: install,
+    DESTINATIONS: destinations,
+    **c_interface.PAGES,
+}
 
 
 def main() -> None:
