@@ -29,9 +29,9 @@ _KEPT = re.compile(r"\bKeptDescriptor<[^<>]*>")
 
 # Fields and statics that may hold an unchecked descriptor, as `file: name` of the field, and the reason.
 ALLOWED = {
-    "crates/logspool/src/captured.rs: pipe": "handed to the thread of the capture, which keeps it checked",
-    "crates/logspool/src/captured.rs: restored": "handed to the thread of the capture, which keeps it checked",
-    "crates/logspool/src/captured.rs: original": "handed to the thread of the capture, which keeps it checked",
+    "crates/logspool/src/descriptor_capture.rs: pipe": "handed to the thread of the capture, which checks it",
+    "crates/logspool/src/descriptor_capture.rs: restored": "handed to the thread of the capture, which checks it",
+    "crates/logspool/src/descriptor_capture.rs: original": "handed to the thread of the capture, which checks it",
     "crates/logspool/src/keeper/spawn.rs: watched": "in the child that becomes the keeper, before exec",
     "crates/logspool/src/keeper/spawn.rs: socket": "in the child that becomes the keeper, before exec",
     "crates/logspool-lanes/src/segment/pages.rs: open": "opens the file for one call",

@@ -13,7 +13,6 @@ an import of the name through it counts as an import of the file that defines th
 import argparse
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 
 import python_sources
 import terminal
@@ -246,11 +245,6 @@ def shares(found: dict[str, Crate]) -> dict[str, float]:
     )
     total = sum(lines.values()) + package
     return {name: count / total for name, count in lines.items()}
-
-
-@cache
-def _length(file: str) -> int:
-    return len((ROOT / file).read_text(encoding="utf-8").splitlines())
 
 
 def _lines(module: Module) -> int:

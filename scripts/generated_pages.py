@@ -4,9 +4,12 @@
 """
 
 import argparse
+import re
 import textwrap
 from pathlib import Path
 
+import c_interface
+from c_interface import between
 from logspool import _native
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -37,6 +40,7 @@ TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|
 
 INSTALL = "python/logspool/process/_install.py"
 REFERENCE = "docs/reference/python.md"
+DESTINATIONS = "python/logspool/handlers/_destinations.py"
 
 SINKS_HEAD = """\
 # Sinks
@@ -64,29 +68,37 @@ def install() -> str:
     options = _native.install_options()
     text = (ROOT / INSTALL).read_text(encoding="utf-8")
     signature = "".join(f"    {_parameter(option)},\n" for option in options)
-    text = _between(text, "def install(\n    *,\n", ") -> None:\n", signature)
-    return _between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
+    text = between(text, "def install(\n    *,\n", ") -> None:\n", signature)
+    return between(text, "    Args:\n", "\n    Raises:\n", "".join(_explanation(option) for option in options))
+
+
+def destinations() -> str:
+    """Return the module with a class for each receiver: the rows of a sink make the signature and the Args."""
+    text = (ROOT / DESTINATIONS).read_text(encoding="utf-8")
+    table = {row["kind"]: row["options"] for row in _native.sink_table()}
+    head, *classes = re.split(r"(?=^class \w+\(_Destination\):)", text, flags=re.MULTILINE)
+    for number, cls in enumerate(classes):
+        options = table.get(re.search(r'^    _name = "(\w+)"', cls, re.MULTILINE)[1])
+        if options is not None:  # this build has the sink
+            first, *others = (f"        {_parameter(option)},\n" for option in options)
+            signature = first + "        *,\n" * bool(others) + "".join(others)
+            cls = between(cls, "        self,\n", "        **options", signature)
+            explained = "".join(_explanation(option) for option in options)
+            classes[number] = between(cls, "    Args:\n", "        options: ", explained)
+    return head + "".join(classes)
 
 
 def reference() -> str:
     """Return the page of the Python interface, with the table of the options of `install()`."""
     text = (ROOT / REFERENCE).read_text(encoding="utf-8")
     lines = "".join(_line(option) for option in _native.install_options())
-    return _between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
-
-
-def _between(text: str, begin: str, end: str, middle: str) -> str:
-    """Return `text` with `middle` between the first `begin` in it and the next `end` after a line."""
-    head, found, rest = text.partition(begin)
-    _, found_end, tail = rest.partition("\n" + end)
-    if not found or not found_end:
-        raise SystemExit(f"cannot find {begin!r} and {end!r} after it")
-    return head + begin + middle + end + tail
+    return between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
 
 
 def _parameter(option: "dict[str, object]") -> str:
     none = " | None" if option["optional"] else ""
-    return f"{option['name']}: {ANNOTATIONS[str(option['shape'])]}{none} = {_literal(option['default'])}"
+    default = "" if option["required"] else f" = {_literal(option['default'])}"
+    return f"{option['name']}: {ANNOTATIONS[str(option['shape'])]}{none}{default}"
 
 
 def _explanation(option: "dict[str, object]") -> str:
@@ -137,7 +149,13 @@ def _number(value: "int | float") -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,g}"
 
 
-PAGES = {"docs/reference/sinks.md": sinks, REFERENCE: reference, INSTALL: install}
+PAGES = {
+    "docs/reference/sinks.md": sinks,
+    REFERENCE: reference,
+    INSTALL: install,
+    DESTINATIONS: destinations,
+    **c_interface.PAGES,
+}
 
 
 def main() -> None:

@@ -87,7 +87,7 @@ template <class Store>
     bytes += needs_thread ? thread_value_bytes : 0;
     const std::uint64_t needed = (head_bytes + bytes + 7) & ~std::uint64_t{7};
     const std::uint64_t ring_bytes = view->bytes;
-    if (__builtin_expect(view->turn != load_relaxed(view->turn_word) || needed > ring_bytes / 4, 0)) {
+    if (__builtin_expect(view->generation != load_relaxed(view->generation_word) || needed > ring_bytes / 4, 0)) {
         return false;
     }
     // Step 2. A mark that is set belongs to a call that this one interrupts.
@@ -106,7 +106,7 @@ template <class Store>
     const std::uint64_t offset = (start - view->start) & (size - 1);
     const std::uint64_t skipped = needed > size - offset ? size - offset : 0;
     const std::uint64_t reserved = level < LOGSPOOL_ERROR ? size / 8 : 0;
-    const bool is_current = view->turn == load_relaxed(view->turn_word) && busy == view->busy_word &&
+    const bool is_current = view->generation == load_relaxed(view->generation_word) && busy == view->busy_word &&
                             size == ring_bytes && (logger_ids >> 32) == pipeline && (site_ids >> 32) == pipeline &&
                             static_cast<std::uint32_t>(site_ids) != 0;
     // Step 4.
@@ -204,7 +204,7 @@ struct stored_values {
     }
     values.store(values.values, place);
     api().commit();
-    if (this_view == nullptr || this_view->turn != load_relaxed(this_view->turn_word)) {
+    if (this_view == nullptr || this_view->generation != load_relaxed(this_view->generation_word)) {
         this_view = api().lane_view();
     }
     return true;

@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use logspool::option::{OptionTable, ordered};
-use logspool::pipeline::{self, Options};
+use logspool::pipeline::{self, ForkHooks, Options};
 
 use crate::json;
 use crate::status::{Failure, Status};
@@ -56,6 +56,6 @@ fn install() {
     if BEGUN.swap(true, Ordering::Relaxed) {
         return;
     }
-    let forks = !FORKS_ARE_HANDLED.load(Ordering::Relaxed);
+    let forks = if FORKS_ARE_HANDLED.load(Ordering::Relaxed) { ForkHooks::Language } else { ForkHooks::Libc };
     pipeline::handle_process_events(forks, CRASH_SIGNALS.load(Ordering::Relaxed));
 }

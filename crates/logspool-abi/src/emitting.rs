@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use logspool::pipeline::{self, Push, Refusal, Room, Waiter};
+use logspool_record::Head;
 use logspool_record::definition::SiteDefinition;
 use logspool_record::{Encoder, tag};
-use logspool_record::{Head, flags};
 
 use crate::beginning::begin;
 use crate::handles::{NEEDS_THREAD, NEEDS_THREAD_NAME};
@@ -318,6 +318,3 @@ pub fn commit() -> Result<Status, Failure> {
 pub fn abandon() -> Result<Status, Failure> {
     if pipeline::abandon() { Ok(Status::Ok) } else { Err(Failure::invalid("no record is reserved on this thread")) }
 }
-
-/// Flag of filler, as `logspool.h` names it.
-pub const FILLER: u16 = flags::PAD;

@@ -20,6 +20,9 @@ const BLOCKS: usize = 1024;
 
 type Block<T> = [AtomicPtr<T>; BLOCK];
 
+/// Id of a sink, a logger or a site.
+pub type Id = u32;
+
 /// Bits of an id that number its place; the others count how often the place was used before.
 const PLACE_BITS: u32 = 20;
 const PLACE_MASK: u32 = (1 << PLACE_BITS) - 1;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use logspool::option::FOR_EVER;
 use logspool::{copies, pipeline};
+pub use logspool_lanes::queue::view::LaneView;
 use logspool_record::definition::{MAX_TARGETS, SiteDefinition};
 use logspool_sys::fork_safe_lock::ForkSafeLock;
 use logspool_sys::generation;
@@ -21,7 +22,7 @@ use logspool_sys::published::Published;
 
 use crate::beginning::{self, begin};
 use crate::emitting::{self, SlowPart};
-use crate::handles::PublicHandle;
+use crate::handles::{Id, PublicHandle};
 use crate::loggers::{self, LOGGERS};
 use crate::sinks;
 use crate::sites::{self, SITES, SiteInfo};
@@ -31,12 +32,18 @@ use crate::values::Argument;
 
 /// Major version of the table.
 pub const MAJOR: u32 = 1;
-/// Minor version of the table.
-pub const MINOR: u32 = 2;
 
 /// Declares the table, the functions that call through the table in use, and the table of those.
+///
+/// Each row has the minor version that brought the function. Rows stay in their order. `public`: for programs, and
+/// its comment is that in `logspool.h`; `internal`: for other copies of the library. `failed`: its result when the table
+/// of another copy has no such function.
+/// `make generated` writes the header, the exports and the Nim module from these rows.
 macro_rules! table {
-    ($($name:ident: fn($($argument:ident: $kind:ty),*) $(-> $result:ty)?, failed $failed:expr;)+) => {
+    ($([minor $minor:literal] $($(#[$comment:meta])* $users:ident $name:ident: fn($($argument:ident: $kind:ty),*) $(-> $result:ty)?, failed $failed:expr;)+)+) => {
+        /// Minor version of the table: that of its last rows.
+        pub const MINOR: u32 = *[$($minor),+].last().expect("the table has rows");
+
         /// `struct logspool_api`. `logspool.h` has the meaning of each function.
         #[repr(C)]
         #[allow(missing_docs, reason = "the functions are documented in logspool.h")]
@@ -45,17 +52,17 @@ macro_rules! table {
             pub minor: u32,
             pub size: u32,
             pub reserved: u32,
-            $(pub $name: unsafe extern "C" fn($($kind),*) $(-> $result)?,)+
+            $($(pub $name: unsafe extern "C" fn($($kind),*) $(-> $result)?,)+)+
         }
 
         /// The functions of this copy's own core.
-        pub static OWN: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($name: own::$name),+ };
+        pub static OWN: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($($name: own::$name),+),+ };
 
         /// Functions that call through the table in use.
         pub mod forward {
             use super::*;
 
-            $(
+            $($(
                 /// See `logspool.h`.
                 ///
                 /// # Safety
@@ -75,46 +82,125 @@ macro_rules! table {
                     // SAFETY: a table of this major version and size has this function.
                     unsafe { (table.$name)($($argument),*) }
                 }
-            )+
+            )+)+
         }
 
         /// The table that bindings give away: its functions go through the table in use.
-        pub static FORWARD: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($name: forward::$name),+ };
+        pub static FORWARD: Api = Api { major: MAJOR, minor: MINOR, size: size_of::<Api>() as u32, reserved: 0, $($($name: forward::$name),+),+ };
     };
 }
 
 table! {
-    configure: fn(options: *const c_char) -> c_int, failed Status::Version as c_int;
-    sink_open: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
-    logger: fn(name: *const c_char, level: u16, sinks: *const u32, count: usize) -> u32, failed 0;
-    logger_level: fn(logger: u32, level: u16) -> c_int, failed Status::Version as c_int;
-    site: fn(site: *const SiteInfo) -> u32, failed 0;
-    emit: fn(logger: u32, site: u32, arguments: *const Argument, count: usize) -> c_int, failed Status::Version as c_int;
-    text: fn(logger: u32, level: u16, bytes: *const c_char, length: usize, file: *const c_char, line: u32, function: *const c_char) -> c_int, failed Status::Version as c_int;
-    reserve: fn(logger: u32, site: u32, bytes: usize) -> *mut c_void, failed std::ptr::null_mut();
-    commit: fn() -> c_int, failed Status::Version as c_int;
-    abandon: fn() -> c_int, failed Status::Version as c_int;
-    flush: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
-    drain: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
-    stats: fn(buffer: *mut c_char, bytes: usize) -> c_long, failed Status::Version as c_long;
-    recover: fn(folder: *const c_char) -> c_longlong, failed Status::Version as c_longlong;
-    last_error: fn() -> *const c_char, failed status::last_text();
-    last_status: fn() -> c_int, failed status::last();
-    generation: fn() -> u64, failed 0;
-    lane_view: fn() -> *mut c_void, failed std::ptr::null_mut();
-    logger_handle: fn(logger: u32) -> *const PublicHandle, failed std::ptr::null();
-    site_handle: fn(site: u32) -> *const PublicHandle, failed std::ptr::null();
-    wake: fn(level: u16), failed std::convert::identity(());
-    hand_over: fn() -> c_longlong, failed -1;
-    replay: fn(to: *const Api), failed std::convert::identity(());
-    restore_sink: fn(address: *const c_char, format: *const c_char) -> u32, failed 0;
-    restore_logger: fn(name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
-    restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> u32, failed 0;
-    logger_find: fn(name: *const c_char) -> u32, failed 0;
-    logger_close: fn(logger: u32) -> c_int, failed Status::Version as c_int;
-    sink_close: fn(sink: u32) -> c_int, failed Status::Version as c_int;
-    restore_sink_as: fn(id: u32, is_open: c_int, address: *const c_char, format: *const c_char) -> u32, failed 0;
-    restore_logger_as: fn(id: u32, users: u32, name: *const c_char, sinks: *const u32, count: usize, public: *const PublicHandle) -> u32, failed 0;
+    [minor 0]
+    /// Sets options of the process's queue: a JSON object with options of Python's `logspool.install()` by name, for
+    /// example {"queue_bytes": 1048576, "durability": "process", "blocking_levels": [40, 50]}. NULL or "{}" sets the
+    /// defaults. Call it before the first definition; later only some options may change.
+    /// Errors: LOGSPOOL_INVALID for text that is not such an object, for an unknown option (the text names the
+    /// nearest), for a value out of its range, and for an option that is fixed by now. Nothing is changed then.
+    public configure: fn(options_json: *const c_char) -> c_int, failed Status::Version as c_int;
+    /// Opens a sink. `address` is one of:
+    ///   - the path of a file, which is created if it is missing, and appended to;
+    ///   - "stdout", "stderr" or "fd:N": a descriptor of the program, which stays open;
+    ///   - "tcp://HOST:PORT", "tls://...", "unix://PATH": a logspool service;
+    ///   - a JSON object {"kind": KIND, OPTION: VALUE, ...} with a kind of sink and its options by name; "fd": N makes
+    ///     a file sink write through a duplicate of that descriptor.
+    /// `format_json` is the form of a line, or NULL for "%(asctime)s %(levelname)s %(name)s %(message)s". It is a JSON
+    /// object with any of:
+    ///   "template": text; "style": "%" (default), "{" or "$"; "date_format": text of strftime; "utc": true;
+    ///   "milliseconds": text such as "%s,%03d", or null; "terminator": text; "level_names": {"20": "info", ...};
+    ///   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the
+    ///   names in braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or
+    ///   "letter" (I);
+    ///   "level": 30 or "warning": the sink takes only records of this level and above;
+    ///   "escape_control": true shows control characters and line ends in the texts of a record as \x1b and \n, so that
+    ///   no text can forge a line or control a terminal; the default is true for "stdout", "stderr" and a descriptor
+    ///   that is no file, and false elsewhere; JSON escapes by its own rules;
+    ///   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends
+    ///   all key-values to it.
+    /// Sinks with the same file, kind and options share the file: lines are in one order.
+    /// Returns the sink's id. Errors: 0 if the text is ill-formed (the error names the place), or if the file cannot be
+    /// opened.
+    public sink_open: fn(address: *const c_char, format_json: *const c_char) -> Id, failed 0;
+    /// Makes a logger, or finds the one with the same name, and gives it `count` sinks. Calls whose level is below
+    /// `level` log nothing. The level of an existing logger changes; its sinks change if `count` is not 0.
+    /// Returns the logger's id. Errors: 0 for an unknown sink, a NULL name, or more than 64 sinks.
+    public logger: fn(name: *const c_char, level: u16, sinks: *const Id, count: usize) -> Id, failed 0;
+    /// Changes the level of a logger at run time.
+    public logger_level: fn(logger: Id, level: u16) -> c_int, failed Status::Version as c_int;
+    /// Defines a call site. Call it once for each site, for example by a static variable: each call uses an id of the
+    /// 8,192 ids of the process. Above this number records carry their site, which costs some 100 bytes each.
+    /// Returns the site's id. Errors: 0 for a bad template; the error has the place in the text.
+    public site: fn(site: *const SiteInfo) -> Id, failed 0;
+    /// Logs one record: the site's template with `count` arguments, at the site's level. Does not format and makes no
+    /// system call, unless the lane of the thread is full; then it waits as the options say for the level. Returns
+    /// LOGSPOOL_OK, LOGSPOOL_DISABLED, LOGSPOOL_REFUSED, or an error; nothing is logged then.
+    public emit: fn(logger: Id, site: Id, args: *const Argument, count: usize) -> c_int, failed Status::Version as c_int;
+    /// Logs one record with a finished text, which is not parsed, at any level. `file` and `function` may be NULL. The
+    /// place is sent with each record; loggers that see many records of one place are better served by a site.
+    public text: fn(logger: Id, level: u16, text: *const c_char, length: usize, file: *const c_char, line: u32, function: *const c_char) -> c_int, failed Status::Version as c_int;
+    /// Reserves room in the thread's lane for a record with `value_bytes` bytes of values (below), and stamps it.
+    /// Returns where to store exactly these bytes; NULL if nothing is to be stored: the level is disabled or the record
+    /// is refused (logspool_last_status() says which). Until logspool_commit() the thread may only store the values: no
+    /// call, no lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there.
+    public reserve: fn(logger: Id, site: Id, value_bytes: usize) -> *mut c_void, failed std::ptr::null_mut();
+    /// Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: no record
+    /// is open.
+    public commit: fn() -> c_int, failed Status::Version as c_int;
+    /// Drops the record of logspool_reserve(); nothing is logged. LOGSPOOL_INVALID: no record is open.
+    public abandon: fn() -> c_int, failed Status::Version as c_int;
+    /// Waits until all records that were logged before the call are handed to the system. `timeout_seconds` < 0 waits
+    /// for ever. LOGSPOOL_TIMEOUT: some are still queued. Not for signal handlers.
+    public flush: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
+    /// Writes everything that is queued, for at most `timeout_seconds`. Call it before a process ends by _exit();
+    /// exit() and returning from main() do it by themselves, within the option shutdown_timeout. The program may
+    /// continue to log. LOGSPOOL_TIMEOUT: the rest is left to the next start.
+    public drain: fn(timeout_seconds: f64) -> c_int, failed Status::Version as c_int;
+    /// Writes counters as a JSON object with a final NUL into `buffer` of `bytes` bytes: "offered", "accepted",
+    /// "refused" by reason, "blocked_calls", "in_lanes", and for each sink "accepted", "written", "queued", "dropped"
+    /// by reason, "error".
+    /// Returns the length of the whole text without the NUL, as snprintf does; the text is cut if it is longer.
+    /// `buffer` may be NULL if `bytes` is 0. Negative: an error.
+    public stats: fn(buffer: *mut c_char, bytes: usize) -> c_long, failed Status::Version as c_long;
+    /// Delivers the records that dead processes left in a queue folder to their files; NULL is the folder of this
+    /// process.
+    /// Returns the number of delivered records, or an error. May take as long as the files need.
+    public recover: fn(folder: *const c_char) -> c_longlong, failed Status::Version as c_longlong;
+    /// Text of the last error of the calling thread; "" without an error. Valid until the thread's next call.
+    public last_error: fn() -> *const c_char, failed status::last_text();
+    /// Result of the last call of the calling thread that returned NULL, 0 or a result.
+    public last_status: fn() -> c_int, failed status::last();
+    /// Generation of the process: it changes in a forked child, and when a sink is closed.
+    public generation: fn() -> u64, failed 0;
+    /// The lane of the calling thread; NULL if it has no lane. Valid as long as the thread lives, and written by the
+    /// library and the header on that thread only.
+    public lane_view: fn() -> *mut LaneView, failed std::ptr::null_mut();
+    /// Handle of a logger, valid for the life of the process; NULL for an unknown id.
+    public logger_handle: fn(logger: Id) -> *const PublicHandle, failed std::ptr::null();
+    /// As logspool_logger_handle, of a site.
+    public site_handle: fn(site: Id) -> *const PublicHandle, failed std::ptr::null();
+    /// Wakes the collector, after a record of this level: step 8.
+    public wake: fn(level: u16), failed std::convert::identity(());
+    internal hand_over: fn() -> c_longlong, failed -1;
+    internal replay: fn(to: *const Api), failed std::convert::identity(());
+    internal restore_sink: fn(address: *const c_char, format: *const c_char) -> Id, failed 0;
+    internal restore_logger: fn(name: *const c_char, sinks: *const Id, count: usize, public: *const PublicHandle) -> Id, failed 0;
+    internal restore_site: fn(site: *const SiteInfo, public: *const PublicHandle) -> Id, failed 0;
+    [minor 1]
+    /// Finds a logger by its name. Changes nothing. 0: no logger has this name; the error says so.
+    public logger_find: fn(name: *const c_char) -> Id, failed 0;
+    [minor 2]
+    /// Takes back one call of logspool_logger with this logger. The last one closes the logger: its queued records are
+    /// written under its name, its id means nothing any more, and its place is free. A process has at most 2,047 open
+    /// loggers, and any number one after the other. No other thread may log to it, or to a copy of its id, during the
+    /// call or later. LOGSPOOL_UNKNOWN: there is no such logger. Not for signal handlers.
+    public logger_close: fn(logger: Id) -> c_int, failed Status::Version as c_int;
+    /// Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other
+    /// sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has
+    /// at most 127 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for
+    /// signal handlers.
+    public sink_close: fn(sink: Id) -> c_int, failed Status::Version as c_int;
+    internal restore_sink_as: fn(id: Id, is_open: c_int, address: *const c_char, format: *const c_char) -> Id, failed 0;
+    internal restore_logger_as: fn(id: Id, users: u32, name: *const c_char, sinks: *const Id, count: usize, public: *const PublicHandle) -> Id, failed 0;
 }
 
 /// The table in use; null before the first call.
@@ -422,10 +508,10 @@ mod own {
         super::generation::current()
     }
 
-    pub unsafe extern "C" fn lane_view() -> *mut c_void {
+    pub unsafe extern "C" fn lane_view() -> *mut LaneView {
         fenced(std::ptr::null_mut(), || {
             let view = beginning(|| Ok(pipeline::lane_view()))?;
-            Ok(view.map_or(std::ptr::null_mut(), |view| view.as_ptr().cast()))
+            Ok(view.map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr))
         })
     }
 

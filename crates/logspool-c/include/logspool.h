@@ -65,38 +65,39 @@ enum {
 
 typedef uint32_t logspool_id;
 
-/* Sets options of the process's queue: a JSON object with options of Python's `logspool.install()` by name, for example
- * {"queue_bytes": 1048576, "durability": "process", "blocking_levels": [40, 50]}. NULL or "{}" sets the defaults.
- * Call it before the first definition; later only some options may change.
- * Errors: LOGSPOOL_INVALID for text that is not such an object, for an unknown option (the text names the nearest), for
- * a value out of its range, and for an option that is fixed by now. Nothing is changed then. */
+/* Sets options of the process's queue: a JSON object with options of Python's `logspool.install()` by name, for
+ * example {"queue_bytes": 1048576, "durability": "process", "blocking_levels": [40, 50]}. NULL or "{}" sets the
+ * defaults. Call it before the first definition; later only some options may change.
+ * Errors: LOGSPOOL_INVALID for text that is not such an object, for an unknown option (the text names the
+ * nearest), for a value out of its range, and for an option that is fixed by now. Nothing is changed then. */
 int logspool_configure(const char *options_json);
 
 /* Opens a sink. `address` is one of:
  *   - the path of a file, which is created if it is missing, and appended to;
  *   - "stdout", "stderr" or "fd:N": a descriptor of the program, which stays open;
  *   - "tcp://HOST:PORT", "tls://...", "unix://PATH": a logspool service;
- *   - a JSON object {"kind": KIND, OPTION: VALUE, ...} with a kind of sink and its options by name; "fd": N makes a
- *     file sink write through a duplicate of that descriptor.
+ *   - a JSON object {"kind": KIND, OPTION: VALUE, ...} with a kind of sink and its options by name; "fd": N makes
+ *     a file sink write through a duplicate of that descriptor.
  * `format_json` is the form of a line, or NULL for "%(asctime)s %(levelname)s %(name)s %(message)s". It is a JSON
  * object with any of:
  *   "template": text; "style": "%" (default), "{" or "$"; "date_format": text of strftime; "utc": true;
  *   "milliseconds": text such as "%s,%03d", or null; "terminator": text; "level_names": {"20": "info", ...};
- *   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the names in
- *   braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or "letter" (I);
+ *   "pattern": text such as "[{time:%H:%M:%S.%3f}] [{level:<5}] {message} {fields}" in place of "template"; the
+ *   names in braces are in docs/reference/templates.md; "level_words": "upper" (INFO), "lower", "short" (INF) or
+ *   "letter" (I);
  *   "level": 30 or "warning": the sink takes only records of this level and above;
- *   "escape_control": true shows control characters and line ends in the texts of a record as \x1b and \n, so that no
- *   text can forge a line or control a terminal; the default is true for "stdout", "stderr" and a descriptor that is no
- *   file, and false elsewhere; JSON escapes by its own rules;
- *   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends all
- *   key-values to it.
+ *   "escape_control": true shows control characters and line ends in the texts of a record as \x1b and \n, so that
+ *   no text can forge a line or control a terminal; the default is true for "stdout", "stderr" and a descriptor
+ *   that is no file, and false elsewhere; JSON escapes by its own rules;
+ *   "json": {"KEY": "ATTRIBUTE", ...} makes a JSON object a line in place of "template", "extras": true appends
+ *   all key-values to it.
  * Sinks with the same file, kind and options share the file: lines are in one order.
  * Returns the sink's id. Errors: 0 if the text is ill-formed (the error names the place), or if the file cannot be
  * opened. */
 logspool_id logspool_sink_open(const char *address, const char *format_json);
 
-/* Makes a logger, or finds the one with the same name, and gives it `count` sinks. Calls whose level is below `level`
- * log nothing. The level of an existing logger changes; its sinks change if `count` is not 0.
+/* Makes a logger, or finds the one with the same name, and gives it `count` sinks. Calls whose level is below
+ * `level` log nothing. The level of an existing logger changes; its sinks change if `count` is not 0.
  * Returns the logger's id. Errors: 0 for an unknown sink, a NULL name, or more than 64 sinks. */
 logspool_id logspool_logger(const char *name, uint16_t level, const logspool_id *sinks, size_t count);
 
@@ -105,14 +106,14 @@ logspool_id logspool_logger_find(const char *name);
 
 /* Takes back one call of logspool_logger with this logger. The last one closes the logger: its queued records are
  * written under its name, its id means nothing any more, and its place is free. A process has at most 2,047 open
- * loggers, and any number one after the other. No other thread may log to it, or to a copy of its id, during the call
- * or later. LOGSPOOL_UNKNOWN: there is no such logger. Not for signal handlers. */
+ * loggers, and any number one after the other. No other thread may log to it, or to a copy of its id, during the
+ * call or later. LOGSPOOL_UNKNOWN: there is no such logger. Not for signal handlers. */
 int logspool_logger_close(logspool_id logger);
 
 /* Closes a sink: no logger can get it any more. It is closed for good when its last logger is closed, or has other
- * sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has at most
- * 127 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for signal
- * handlers. */
+ * sinks, and its queued records are written; the call does not wait for that, logspool_flush does. A process has
+ * at most 127 open sinks, and any number one after the other. LOGSPOOL_UNKNOWN: there is no such sink. Not for
+ * signal handlers. */
 int logspool_sink_close(logspool_id sink);
 
 /* Changes the level of a logger at run time. */
@@ -137,8 +138,8 @@ struct logspool_site_info {
                             * the form of the template is checked, and an argument that does not fit leaves `<?>` */
 };
 
-/* Defines a call site. Call it once for each site, for example by a static variable: each call uses an id of the 8,192
- * ids of the process. Above this number records carry their site, which costs some 100 bytes each.
+/* Defines a call site. Call it once for each site, for example by a static variable: each call uses an id of the
+ * 8,192 ids of the process. Above this number records carry their site, which costs some 100 bytes each.
  * Returns the site's id. Errors: 0 for a bad template; the error has the place in the text. */
 logspool_id logspool_site(const struct logspool_site_info *site);
 
@@ -174,24 +175,24 @@ struct logspool_arg {
     } value;
 };
 
-/* Logs one record: the site's template with `count` arguments, at the site's level. Does not format and makes no system
- * call, unless the lane of the thread is full; then it waits as the options say for the level.
- * Returns LOGSPOOL_OK, LOGSPOOL_DISABLED, LOGSPOOL_REFUSED, or an error; nothing is logged then. */
+/* Logs one record: the site's template with `count` arguments, at the site's level. Does not format and makes no
+ * system call, unless the lane of the thread is full; then it waits as the options say for the level. Returns
+ * LOGSPOOL_OK, LOGSPOOL_DISABLED, LOGSPOOL_REFUSED, or an error; nothing is logged then. */
 int logspool_emit(logspool_id logger, logspool_id site, const struct logspool_arg *args, size_t count);
 
-/* Logs one record with a finished text, which is not parsed, at any level. `file` and `function` may be NULL. The place
- * is sent with each record; loggers that see many records of one place are better served by a site. */
+/* Logs one record with a finished text, which is not parsed, at any level. `file` and `function` may be NULL. The
+ * place is sent with each record; loggers that see many records of one place are better served by a site. */
 int logspool_text(logspool_id logger, uint16_t level, const char *text, size_t length, const char *file, uint32_t line,
                   const char *function);
 
 /* Reserves room in the thread's lane for a record with `value_bytes` bytes of values (below), and stamps it.
- * Returns where to store exactly these bytes; NULL if nothing is to be stored: the level is disabled or the record is
- * refused (logspool_last_status() says which). Until logspool_commit() the thread may only store the values: no call,
- * no lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there. */
+ * Returns where to store exactly these bytes; NULL if nothing is to be stored: the level is disabled or the record
+ * is refused (logspool_last_status() says which). Until logspool_commit() the thread may only store the values: no
+ * call, no lock, no fork, nothing that throws. The values are trusted: ill-formed ones end the record there. */
 void *logspool_reserve(logspool_id logger, logspool_id site, size_t value_bytes);
 
-/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: no
- * record is open. */
+/* Publishes the record of logspool_reserve(). Waits if the options ask for durability. LOGSPOOL_INVALID: no record
+ * is open. */
 int logspool_commit(void);
 
 /* Drops the record of logspool_reserve(); nothing is logged. LOGSPOOL_INVALID: no record is open. */
@@ -212,22 +213,24 @@ enum {
     LOGSPOOL_TAG_THREAD_NAME = 0x42
 };
 
-/* Waits until all records that were logged before the call are handed to the system. `timeout_seconds` < 0 waits for
- * ever. LOGSPOOL_TIMEOUT: some are still queued. Not for signal handlers. */
+/* Waits until all records that were logged before the call are handed to the system. `timeout_seconds` < 0 waits
+ * for ever. LOGSPOOL_TIMEOUT: some are still queued. Not for signal handlers. */
 int logspool_flush(double timeout_seconds);
 
-/* Writes everything that is queued, for at most `timeout_seconds`. Call it before a process ends by _exit(); exit() and
- * returning from main() do it by themselves, within the option shutdown_timeout. The program may continue to log.
- * LOGSPOOL_TIMEOUT: the rest is left to the next start. */
+/* Writes everything that is queued, for at most `timeout_seconds`. Call it before a process ends by _exit();
+ * exit() and returning from main() do it by themselves, within the option shutdown_timeout. The program may
+ * continue to log. LOGSPOOL_TIMEOUT: the rest is left to the next start. */
 int logspool_drain(double timeout_seconds);
 
-/* Writes counters as a JSON object with a final NUL into `buffer` of `bytes` bytes: "offered", "accepted", "refused" by
- * reason, "blocked_calls", "in_lanes", and for each sink "accepted", "written", "queued", "dropped" by reason, "error".
- * Returns the length of the whole text without the NUL, as snprintf does; the text is cut if it is longer. `buffer` may
- * be NULL if `bytes` is 0. Negative: an error. */
+/* Writes counters as a JSON object with a final NUL into `buffer` of `bytes` bytes: "offered", "accepted",
+ * "refused" by reason, "blocked_calls", "in_lanes", and for each sink "accepted", "written", "queued", "dropped"
+ * by reason, "error".
+ * Returns the length of the whole text without the NUL, as snprintf does; the text is cut if it is longer.
+ * `buffer` may be NULL if `bytes` is 0. Negative: an error. */
 long logspool_stats(char *buffer, size_t bytes);
 
-/* Delivers the records that dead processes left in a queue folder to their files; NULL is the folder of this process.
+/* Delivers the records that dead processes left in a queue folder to their files; NULL is the folder of this
+ * process.
  * Returns the number of delivered records, or an error. May take as long as the files need. */
 long long logspool_recover(const char *folder);
 
@@ -246,11 +249,11 @@ uint64_t logspool_generation(void);
  * the rules of a writer. In short, for a record of `length` bytes (24 of head, then the values), with
  * needed = (length + 7) & ~7:
  *   1. slow path (logspool_reserve, values, logspool_commit) if view->version != LOGSPOOL_VIEW_VERSION, if flags != 0,
- *      if turn != *turn_word, or if needed > bytes / 4;
+ *      if generation != *generation_word, or if needed > bytes / 4;
  *   2. *busy_word must be 0 (else this call interrupts another one: slow path, which counts it); store 1 (relaxed),
  *      compiler fence;
- *   3. compare turn and *turn_word (relaxed) again, and view->pipeline with the upper half of the ids of logger and
- *      site. If one differs: *busy_word = 0 (release), slow path;
+ *   3. compare generation and *generation_word (relaxed) again, and view->pipeline with the upper half of the ids of
+ *      logger and site. If one differs: *busy_word = 0 (release), slow path;
  *   4. offset = (head - start) & (bytes - 1); skipped = needed > bytes - offset ? bytes - offset : 0. There is room if
  *      head + skipped + needed + (level < 40 ? bytes / 8 : 0) <= limit. If not: *busy_word = 0 (release), slow path;
  *   5. if skipped >= 24, store at ring + offset a head with length `skipped` and LOGSPOOL_FLAG_FILLER; filler below 24
@@ -259,8 +262,8 @@ uint64_t logspool_generation(void);
  *      field: a copy of a struct that was just filled waits until all earlier stores have reached the cache;
  *   7. head += skipped + needed in the view; store it to *head_word (release); *busy_word = 0 (release);
  *   8. if level >= 40 or head >= wake_at: logspool_wake(level).
- * After a slow path the view is up to date again, or logspool_lane_view() returns another one: ask again when turn
- * differs from *turn_word. */
+ * After a slow path the view is up to date again, or logspool_lane_view() returns another one: ask again when
+ * generation differs from *generation_word. */
 
 #define LOGSPOOL_VIEW_VERSION 1
 #define LOGSPOOL_FLAG_FILLER 2
@@ -268,21 +271,21 @@ uint64_t logspool_generation(void);
 #define LOGSPOOL_CLOCK_TSC 2       /* stamp: rdtsc */
 
 struct logspool_view {
-    uint32_t version;             /* LOGSPOOL_VIEW_VERSION */
-    uint32_t flags;               /* not 0: slow path only */
-    uint64_t pipeline;            /* ids are valid under this number only */
-    uint64_t turn;                /* generation in which the lane was last checked */
-    const uint64_t *turn_word;    /* current generation; atomic */
-    uint64_t *head_word;          /* published position; atomic */
-    uint32_t *busy_word;          /* 1 while a record is being written; atomic */
-    unsigned char *ring;          /* the ring, of `bytes` bytes */
-    uint64_t start;               /* position at which the ring begins */
-    uint64_t bytes;               /* a power of two */
-    uint64_t head;                /* position after the last record */
-    uint64_t limit;               /* position up to which the ring is free */
-    uint64_t wake_at;             /* see step 8 */
-    uint32_t clock;               /* LOGSPOOL_CLOCK_* */
-    uint32_t thread;              /* kernel's id of the thread, for LOGSPOOL_TAG_THREAD */
+    uint32_t version;                /* LOGSPOOL_VIEW_VERSION */
+    uint32_t flags;                  /* not 0: slow path only */
+    uint64_t pipeline;               /* ids are valid under this number only */
+    uint64_t generation;             /* generation in which the lane was last checked */
+    const uint64_t *generation_word; /* current generation; atomic */
+    uint64_t *head_word;             /* published position; atomic */
+    uint32_t *busy_word;             /* 1 while a record is being written; atomic */
+    unsigned char *ring;             /* the ring, of `bytes` bytes */
+    uint64_t start;                  /* position at which the ring begins */
+    uint64_t bytes;                  /* a power of two */
+    uint64_t head;                   /* position after the last record */
+    uint64_t limit;                  /* position up to which the ring is free */
+    uint64_t wake_at;                /* see step 8 */
+    uint32_t clock;                  /* LOGSPOOL_CLOCK_* */
+    uint32_t thread;                 /* kernel's id of the thread, for LOGSPOOL_TAG_THREAD */
 };
 
 /* Head of a record. */
@@ -305,12 +308,14 @@ struct logspool_handle {
 #define LOGSPOOL_NEEDS_THREAD 1      /* a format shows the thread: send LOGSPOOL_TAG_THREAD with each record */
 #define LOGSPOOL_NEEDS_THREAD_NAME 2 /* a format shows its name: send LOGSPOOL_TAG_THREAD_NAME with each record */
 
-/* The lane of the calling thread; NULL if it has no lane. Valid as long as the thread lives, and written by the library
- * and the header on that thread only. */
+/* The lane of the calling thread; NULL if it has no lane. Valid as long as the thread lives, and written by the
+ * library and the header on that thread only. */
 struct logspool_view *logspool_lane_view(void);
 
-/* Handles of a logger and of a site, valid for the life of the process; NULL for an unknown id. */
+/* Handle of a logger, valid for the life of the process; NULL for an unknown id. */
 const struct logspool_handle *logspool_logger_handle(logspool_id logger);
+
+/* As logspool_logger_handle, of a site. */
 const struct logspool_handle *logspool_site_handle(logspool_id site);
 
 /* Wakes the collector, after a record of this level: step 8. */
@@ -359,6 +364,7 @@ struct logspool_api {
     /* Since 1.2 */
     int (*logger_close)(logspool_id);
     int (*sink_close)(logspool_id);
+    /* For other copies of the library only: the queue moves to another copy. */
     logspool_id (*restore_sink_as)(logspool_id, int, const char *, const char *);
     logspool_id (*restore_logger_as)(logspool_id, uint32_t, const char *, const logspool_id *, size_t,
                                      const struct logspool_handle *);

@@ -108,14 +108,14 @@ fn an_observer_sees_the_completion_or_is_notified() {
                 if job.0.try_finish_unwatched() {
                     return false;
                 }
-                let locked = job.0.lock(false);
+                let locked = job.0.lock();
                 assert!(job.0.finish(&locked));
                 // SAFETY: loom checks that no write overlaps.
                 job.1.with(|cell| unsafe { *cell })
             })
         };
         let saw = {
-            let _locked = job.0.lock(true);
+            let _locked = job.0.lock_and_watch();
             let saw = job.0.state() == JobState::Finished;
             if !saw {
                 // SAFETY: loom checks that no other access overlaps.

@@ -209,11 +209,20 @@ impl Promise {
         self.state().is_done()
     }
 
-    /// Takes exclusive access to the data that belongs to the promise. With `watch`, the end must be notified from now
-    /// on.
+    /// Takes exclusive access to the data that belongs to the promise.
     #[inline]
-    pub fn lock(&self, watch: bool) -> PromiseGuard<'_> {
-        let flags = if watch { LOCKED | WATCHED } else { LOCKED };
+    pub fn lock(&self) -> PromiseGuard<'_> {
+        self.lock_with(LOCKED)
+    }
+
+    /// As [`Self::lock`], and the end must be notified from now on.
+    #[inline]
+    pub fn lock_and_watch(&self) -> PromiseGuard<'_> {
+        self.lock_with(LOCKED | WATCHED)
+    }
+
+    #[inline]
+    fn lock_with(&self, flags: u64) -> PromiseGuard<'_> {
         let mut word = self.word.peek();
         loop {
             if word & LOCKED != 0 {
@@ -242,10 +251,10 @@ mod tests {
     #[test]
     fn a_forked_child_ends_waiting_jobs_whoever_held_the_lock() {
         let promise = Promise::new();
-        std::mem::forget(promise.lock(true));
+        std::mem::forget(promise.lock_and_watch());
         assert!(promise.end_after_fork());
         assert_eq!(JobState::Finished, promise.state());
-        drop(promise.lock(true));
+        drop(promise.lock_and_watch());
         assert!(!promise.end_after_fork());
     }
 
@@ -254,11 +263,11 @@ mod tests {
         let (running, cancelled) = (Promise::new(), Promise::new());
         assert!(running.start());
         assert!(cancelled.cancel());
-        std::mem::forget(cancelled.lock(true));
+        std::mem::forget(cancelled.lock_and_watch());
 
         assert!(!running.end_after_fork());
         assert!(cancelled.end_after_fork());
         assert_eq!((JobState::Running, JobState::CancelledAndNotified), (running.state(), cancelled.state()));
-        drop(cancelled.lock(true));
+        drop(cancelled.lock_and_watch());
     }
 }

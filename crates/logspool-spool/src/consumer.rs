@@ -6,8 +6,8 @@ use super::disk::{Disk, DiskError, Operation};
 use super::error::SpoolError;
 use super::frame::{FrameHead, FrameKey};
 use super::item::{Consumer, Frame, GapReason, Item};
-use super::segment::{FrameRun, Segment};
 use super::spool::Spool;
+use super::spool_segment::{FrameRun, Segment};
 
 /// Number of times that the disk may fail to read a frame before the frame's records count as lost.
 ///
@@ -203,7 +203,7 @@ impl<D: Disk> Spool<D> {
         if found.runs == segment.runs {
             // A frame that reads differently each time is not dropped. The caller gets this error and reads again.
             let source = std::io::Error::other("a frame changes from one reading to the next");
-            let path = super::segment::segment_name(segment.number).into();
+            let path = super::spool_segment::segment_name(segment.number).into();
             return Err(DiskError { operation: Operation::Read, path, source }.into());
         }
         segment.runs = found.runs;

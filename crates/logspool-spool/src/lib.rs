@@ -18,7 +18,7 @@
 //! - Files are hostile input: every length is checked against a bound before memory is allocated, and no file is
 //!   mapped.
 //!
-//! `segment.rs`, `frame.rs` and `checkpoint.rs` describe the layout on disk. `recover.rs` opens a spool. `proof/` tests
+//! `spool_segment.rs`, `frame.rs` and `checkpoint.rs` describe the layout on disk. `recover.rs` opens a spool. `proof/` tests
 //! the spool on a simulated disk that crashes after every call.
 
 mod checkpoint;
@@ -39,9 +39,9 @@ mod recover;
 mod room;
 mod saving;
 mod scan;
-mod segment;
 #[allow(clippy::module_inception)]
 mod spool;
+mod spool_segment;
 mod stats;
 mod takeover;
 mod undeliverable;

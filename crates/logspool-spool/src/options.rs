@@ -2,7 +2,7 @@
 
 use super::error::SpoolError;
 use super::frame::{HEAD_BYTES, frame_bytes};
-use super::segment::{HEADER_BYTES, MAX_SEGMENT_BYTES};
+use super::spool_segment::{HEADER_BYTES, MAX_SEGMENT_BYTES};
 
 /// What to do with a batch when the spool has reached `max_bytes` or the disk is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

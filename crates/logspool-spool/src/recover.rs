@@ -1,7 +1,7 @@
 //! Opens a spool: brings the folders into a clean state after whatever happened.
 //!
 //! 1. The newest checkpoint of all folders counts; without one only the segments count.
-//! 2. Every segment is scanned. Its frames from the first number of a later segment on are not believed; `segment.rs`
+//! 2. Every segment is scanned. Its frames from the first number of a later segment on are not believed; `spool_segment.rs`
 //!    covers the case of several segments that take over together. The frames that the last segment was to take over
 //!    are an exception. Of two such frames that overlap, the one in the later segment counts: the other is left from a
 //!    failed append.
@@ -26,8 +26,8 @@ use super::item::Consumer;
 use super::options::Options;
 use super::room::MAX_SPARES;
 use super::scan::{Damage, scan};
-use super::segment::{FileKind, Header, Segment, aside_name, file_kind, segment_name, spare_name};
 use super::spool::{SpareFile, Spool};
+use super::spool_segment::{FileKind, Header, Segment, aside_name, file_kind, segment_name, spare_name};
 use super::undeliverable::UndeliverableCopies;
 
 /// Maximum number of unreadable segments kept for inspection.

@@ -11,8 +11,8 @@ use super::error::SpoolError;
 use super::frame::FrameKey;
 use super::id::Id;
 use super::options::WhenFull;
-use super::segment::{HEADER_BYTES, Header, Segment, segment_name, spare_name, unfinished_name};
 use super::spool::{SpareFile, Spool};
+use super::spool_segment::{HEADER_BYTES, Header, Segment, segment_name, spare_name, unfinished_name};
 
 /// Number of zero bytes in one write.
 ///
@@ -240,7 +240,7 @@ impl<D: Disk> Spool<D> {
         let full = SpoolError::Full { bytes: self.bytes(), max_bytes: self.options.max_bytes };
         let floor = self.floor();
         let Some(oldest) = self.segments.front() else { return Err(full) };
-        let records = |run: &super::segment::FrameRun| run.end.saturating_sub(run.first.max(floor));
+        let records = |run: &super::spool_segment::FrameRun| run.end.saturating_sub(run.first.max(floor));
         let before = self.state.clone();
         self.state.dropped_records += oldest.runs.iter().map(records).sum::<u64>();
         self.state.dropped_end = self.state.dropped_end.max(oldest.end());

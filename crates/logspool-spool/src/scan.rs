@@ -7,7 +7,7 @@
 use super::defect::Defect;
 use super::disk::{Disk, read_patiently};
 use super::frame::{ALIGNMENT, FrameHead, FrameKey, HEAD_BYTES};
-use super::segment::{FrameRun, HEADER_BYTES, MAX_SEGMENT_BYTES};
+use super::spool_segment::{FrameRun, HEADER_BYTES, MAX_SEGMENT_BYTES};
 
 /// Number of bytes in one read.
 ///

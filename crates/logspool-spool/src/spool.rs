@@ -17,7 +17,7 @@ use super::frame::{HEAD_BYTES, MAX_PAYLOAD_BYTES, UnsyncedFrame, frame_bytes};
 use super::id::Id;
 use super::item::Consumer;
 use super::options::Options;
-use super::segment::{FrameRun, Segment};
+use super::spool_segment::{FrameRun, Segment};
 use super::undeliverable::UndeliverableCopies;
 
 /// Records to keep, encoded as their reader expects.

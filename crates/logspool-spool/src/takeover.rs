@@ -11,8 +11,8 @@ use super::defect::Defect;
 use super::disk::{Disk, DiskError};
 use super::error::SpoolError;
 use super::frame::{FrameHead, UnsyncedFrame};
-use super::segment::{FrameRun, MAX_SEGMENT_BYTES, Segment};
 use super::spool::Spool;
+use super::spool_segment::{FrameRun, MAX_SEGMENT_BYTES, Segment};
 
 /// Maximum number of bytes that one life takes over in memory. The last segment of a spool has at most a quarter of it.
 const MAX_TAKEN_BYTES: u64 = 4 * MAX_SEGMENT_BYTES;

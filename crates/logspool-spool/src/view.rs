@@ -7,7 +7,7 @@ use super::checkpoint;
 use super::disk::{Disk, DiskError, read_patiently};
 use super::frame::{FrameHead, HEAD_BYTES};
 use super::recover::{FoundSegment, believed};
-use super::segment::{FileKind, FrameRun, Header, Segment, file_kind, segment_name};
+use super::spool_segment::{FileKind, FrameRun, Header, Segment, file_kind, segment_name};
 
 /// A frame, and where it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

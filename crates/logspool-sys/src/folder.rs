@@ -298,7 +298,7 @@ impl Folder {
     /// Makes a file; it is an error if the file exists.
     pub fn create(&self, name: &str) -> io::Result<File> {
         match self.memory_files() {
-            Some(held) => held.create(name, true),
+            Some(held) => held.create(name),
             None => self.open_at(name, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL),
         }
     }
@@ -307,7 +307,7 @@ impl Folder {
     /// of this file.
     pub fn create_once(&self, name: &str) -> io::Result<File> {
         match self.memory_files() {
-            Some(held) => held.create(name, false),
+            Some(held) => held.create_once(name),
             None => self.create(name),
         }
     }

@@ -313,10 +313,10 @@ mod tests {
     fn the_keeper_holds_the_files_under_their_names() {
         let (handover, socket) = Handover::pair().unwrap();
         let (program, keeper) = (MemoryFiles::with_keeper(handover), MemoryFiles::default());
-        program.create("a", true).unwrap().write_all_at(b"text", 0).unwrap();
-        program.create("b", false).unwrap();
+        program.create("a").unwrap().write_all_at(b"text", 0).unwrap();
+        program.create_once("b").unwrap();
         program.remove("b");
-        program.create("c", false).unwrap();
+        program.create_once("c").unwrap();
         assert_eq!(ErrorKind::WouldBlock, read_all(&socket, &keeper).unwrap_err().kind());
 
         assert_eq!(vec!["a", "c"], keeper.names());

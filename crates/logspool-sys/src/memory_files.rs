@@ -49,19 +49,35 @@ impl MemoryFiles {
         }
     }
 
-    /// Makes a file; it is an error if the file exists. With `keep`, it can be opened again by its name.
+    /// Makes a file; it is an error if the file exists.
     ///
     /// # Errors
     ///
     /// `AlreadyExists`; errors of the system calls.
-    pub fn create(&self, name: &str, keep: bool) -> io::Result<File> {
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        self.add(name, |file| Ok(Some(KeptDescriptor::new(duplicate(file.as_raw_fd())?))))
+    }
+
+    /// As [`MemoryFiles::create`], for a file that cannot be opened again by its name: keeps no descriptor of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`MemoryFiles::create`].
+    pub fn create_once(&self, name: &str) -> io::Result<File> {
+        self.add(name, |_| Ok(None))
+    }
+
+    fn add(
+        &self,
+        name: &str,
+        keep: impl FnOnce(&File) -> io::Result<Option<KeptDescriptor<File>>>,
+    ) -> io::Result<File> {
         let mut files = self.files();
         if files.contains_key(name) {
             return Err(ErrorKind::AlreadyExists.into());
         }
         let file = memory_file()?;
-        let kept = if keep { Some(KeptDescriptor::new(duplicate(file.as_raw_fd())?)) } else { None };
-        files.insert(name.to_owned(), kept);
+        files.insert(name.to_owned(), keep(&file)?);
         if let Some(keeper) = &self.keeper {
             keeper.add(name, &file);
         }
@@ -93,7 +109,7 @@ impl MemoryFiles {
     /// Errors of the system calls.
     pub fn open_or_create(&self, name: &str) -> io::Result<File> {
         match self.open_file(name) {
-            Err(error) if error.kind() == ErrorKind::NotFound => self.create(name, true),
+            Err(error) if error.kind() == ErrorKind::NotFound => self.create(name),
             opened => opened,
         }
     }
@@ -169,15 +185,15 @@ mod tests {
     #[test]
     fn a_file_has_a_name_until_it_is_removed() {
         let held = MemoryFiles::default();
-        let file = held.create("a", true).unwrap();
+        let file = held.create("a").unwrap();
         file.write_all_at(b"text", 0).unwrap();
-        assert_eq!(ErrorKind::AlreadyExists, held.create("a", true).unwrap_err().kind());
+        assert_eq!(ErrorKind::AlreadyExists, held.create("a").unwrap_err().kind());
         assert_eq!(4, held.status("a").unwrap().st_size);
         let mut text = [0; 4];
         held.open_file("a").unwrap().read_exact_at(&mut text, 0).unwrap();
         assert_eq!(b"text", &text);
 
-        held.create("b", false).unwrap();
+        held.create_once("b").unwrap();
         assert_eq!(vec!["a", "b"], held.names());
         assert_eq!(ErrorKind::NotFound, held.open_file("b").unwrap_err().kind());
         held.remove("a");

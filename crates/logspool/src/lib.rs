@@ -15,13 +15,13 @@
 #[cfg(not(loom))]
 mod broken_pipe;
 #[cfg(not(loom))]
-pub mod captured;
-#[cfg(not(loom))]
 mod chunk;
 #[cfg(not(loom))]
 mod collector;
 #[cfg(not(loom))]
 pub mod copies;
+#[cfg(not(loom))]
+pub mod descriptor_capture;
 mod durable;
 #[cfg(not(loom))]
 mod fallback;
@@ -64,7 +64,7 @@ mod writer;
 /// The models need only the places of sidecars.
 #[cfg(loom)]
 pub mod sidecar {
-    pub mod place;
+    pub mod handler_place;
 }
 #[cfg(all(test, loom))]
 mod models;

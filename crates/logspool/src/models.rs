@@ -9,7 +9,7 @@ use logspool_sys::published::Published;
 use logspool_sys::sync::{AtomicBool, AtomicU32, Ordering};
 
 use crate::durable::{BatchShare, PendingSync, SyncOutcome, WaitRule};
-use crate::sidecar::place::{HandlerPlace, NamedSidecar};
+use crate::sidecar::handler_place::{HandlerPlace, NamedSidecar};
 
 /// Runs a model with at most three preemptions, and checks that some interleaving reached the state that the model is
 /// about.

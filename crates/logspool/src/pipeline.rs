@@ -7,11 +7,11 @@
 //!
 //! The files, lowest first. Each file uses only files of its own line and of earlier lines:
 //! - `options`, `settings`: the option types, and the option values in force;
-//! - `routes`, `spooler`, `watcher`, `idle_writer`, then `state`: the fields of a pipeline;
+//! - `route_table`, `spooler`, `watcher`, `idle_writer`, then `state`: the fields of a pipeline;
 //! - `slot`: which pipeline the process has; `waiting`, `door`: waits, and the door that makes pushes take their slow
 //!   path;
-//! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `place`: where the queue is;
-//! - `beginning`: makes a pipeline; `writers`, `watch`, `spooling`, `hosting`, `threads`: the native threads;
+//! - `truncated`, `relatives`, `relief`, `recovery`: deliveries for dead processes; `queue_place`: where the queue is;
+//! - `beginning`: makes a pipeline; `writers`, `orphan_watch`, `spool_thread`, `hosting`, `threads`: the native threads;
 //! - `room`, `admission`, `flushing`, `durability`, `routing`, `snapshot`, `outlets`, `patience`,
 //!   `refused`: the calls of a binding;
 //! - `in_handler`, `crash`, `signals`, `life`, `process_events`: signals, forks and the end.
@@ -28,29 +28,29 @@ mod in_handler;
 mod late;
 mod life;
 mod options;
+mod orphan_watch;
 mod outlets;
 mod patience;
-mod place;
 mod process_events;
+mod queue_place;
 mod recovery;
 mod refused;
 mod relatives;
 mod relief;
 mod room;
-mod routes;
+mod route_table;
 mod routing;
 mod settings;
 mod signals;
 mod slot;
 mod snapshot;
+mod spool_thread;
 mod spooler;
-mod spooling;
 mod state;
 mod threads;
 mod truncated;
 mod unwritten;
 mod waiting;
-mod watch;
 mod watcher;
 mod writers;
 
@@ -72,8 +72,8 @@ pub use outlets::{
     rotation_count, route_definition, sinks_at, site_definition,
 };
 pub use patience::{NextAttempt, PlaceAttempt, until_place};
-pub use place::MIN_FREE_BYTES;
-pub use process_events::handle_process_events;
+pub use process_events::{ForkHooks, handle_process_events};
+pub use queue_place::MIN_FREE_BYTES;
 pub use recovery::{orphans, recover, recover_targets, running, sidecars};
 pub use refused::show_refused;
 pub use relatives::{RecoveryCounts, recovery_counts};

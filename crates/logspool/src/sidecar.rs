@@ -56,12 +56,12 @@
 //! searches for the intended bytes after the foreign ones. If it cannot identify them, it appends them again from the
 //! start of their line. So no record is lost, and a kill leaves at most one torn line, which is counted.
 
+mod handler_place;
 mod identity;
 mod intent;
 mod list;
 pub(crate) mod locks;
 mod log_file;
-mod place;
 mod repair;
 mod shared_file;
 mod side;

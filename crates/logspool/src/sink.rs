@@ -232,8 +232,9 @@ pub struct Stream {
 /// Whether a courier may wait for more records before it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// The courier may wait for more records.
-    Gather,
+    /// The courier may wait for more records, but its oldest one at most this long. A courier with an option for this
+    /// time keeps to that option.
+    Gather(Duration),
     /// The courier must send now, because a caller waits until everything has arrived.
     Hurry,
 }

@@ -5,7 +5,7 @@
 //! statistics, recovery, the contract tests, `logspool.SinkHandler` in Python, and the reference page.
 //!
 //! The other files of this folder are not sinks. `declared` has the declarations, and `lookup` finds the row of a
-//! definition. `place` has destinations, `query` has options as text, `parts` has the parts of an entry, and
+//! definition. `destination` has destinations, `query` has options as text, `parts` has the parts of an entry, and
 //! `duplicates` has duplicates of the program's descriptors, and `secret` has secrets of options. `group` has the sinks
 //! that write to one file.
 //!
@@ -21,6 +21,7 @@
 mod calendar;
 pub(crate) mod compress;
 mod declared;
+mod destination;
 pub(crate) mod duplicates;
 mod expired;
 mod group;
@@ -30,7 +31,6 @@ mod log_stream;
 mod lookup;
 mod named;
 mod parts;
-mod place;
 mod query;
 mod rotated;
 mod rotation;
@@ -41,12 +41,12 @@ mod transport;
 mod unsynced;
 
 pub use declared::{SinkInput, SinkOptions, SinkRow, Traits};
+pub use destination::{Place, SinkPlace};
 pub use group::{GroupChanges, GroupMember, GroupSink, MemberState};
 pub use lookup::{
     absolute_paths, check, define, from_recovery_address, is_borrowed, open, place, row, shown_place, traits,
     written_place,
 };
-pub use place::{Place, SinkPlace};
 pub use rotation::{Compression, RotationRules};
 #[cfg(feature = "sqlite")]
 pub use sqlite::keep_apart as keep_sqlite_apart;

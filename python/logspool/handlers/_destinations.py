@@ -1,5 +1,7 @@
 """A handler class for each receiver that the core's table of sinks has: typed forms of `SinkHandler`.
 
+The parameters and the Args of each class are written by `make generated` from the table.
+
 They are in a module separate from `_handlers`, so that a program which does not use them does not import them.
 `tests/python/surface/test_destinations.py` compares the parameters of each class with the options in the table.
 """
@@ -47,16 +49,20 @@ class SyslogHandler(_Destination):
     """Send records to a syslog server by RFC 5424.
 
     Works with and without `logspool.install()`. No call waits for the server. Extra and bound fields are structured
-    data. A formatter makes only the texts of tracebacks and stacks. `docs/how-to/send-to-syslog.md` describes the
-    messages.
+    data. A formatter makes only the texts of tracebacks and stacks. For TLS, `authorities`, `certificate`, `key` and
+    `server_name` follow the port: "tls://logs:6514?authorities=/etc/ca.pem". `docs/how-to/send-to-syslog.md` describes
+    the messages.
 
     Args:
-        address: "udp://host:port", "tcp://host:port", "tls://host:port" or "unix:///path". For TLS, `authorities`,
-            `certificate`, `key` and `server_name` follow the port: "tls://logs:6514?authorities=/etc/ca.pem".
-        facility: the part of the system that the records come from.
-        app_name: the APP-NAME of each message, at most 48 printable ASCII characters; None omits it.
-        sd_id: the SD-ID of the structured data.
-        max_bytes: the longest message; the text of a longer one is cut.
+        address: `udp://host:port`, `tcp://host:port`, `tls://host:port` or `unix:///path`. At a unix path a datagram
+            socket is tried first, then a stream socket; the receiver there has to read RFC 5424.
+        facility: Which part of the system the records come from. Allowed: "kern", "user", "mail", "daemon", "auth",
+            "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp", "ntp", "security", "console", "solaris-cron",
+            "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7".
+        app_name: The APP-NAME of each message, at most 48 printable ASCII characters; without it the message has none.
+        sd_id: The SD-ID under which a message carries the extra and bound fields of its record.
+        max_bytes: Longest message. The text of a longer one is cut, at a character, and ends with `...`; fields that
+            leave no room for text are left out. A datagram has at most 65,507 bytes. Allowed: 480 to 1,048,576 bytes.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -83,12 +89,14 @@ class LineSocketHandler(_Destination):
     """Send lines to a socket: a datagram for each line, or a stream of lines.
 
     Works with and without `logspool.install()`. No call waits for the receiver. The handler begins with a
-    `JSONFormatter`; `setFormatter` replaces it. `docs/how-to/send-lines.md` describes the lines.
+    `JSONFormatter`; `setFormatter` replaces it. For TLS, `authorities`, `certificate`, `key` and `server_name` follow
+    the port: "tls://logs:6514?authorities=/etc/ca.pem". `docs/how-to/send-lines.md` describes the lines.
 
     Args:
-        address: "udp://host:port", "tcp://host:port", "tls://host:port" or "unix:///path". For TLS, `authorities`,
-            `certificate`, `key` and `server_name` follow the port: "tls://logs:6514?authorities=/etc/ca.pem".
-        max_bytes: the longest datagram; a longer line is cut. Lines of a stream are never cut.
+        address: `udp://host:port`, `tcp://host:port`, `tls://host:port` or `unix:///path`. At a unix path a datagram
+            socket is tried first, then a stream socket.
+        max_bytes: Longest datagram. A longer line is cut, at a character, and ends with `...`. Lines of a stream are
+            never cut. Allowed: 480 to 65,507 bytes.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -98,7 +106,13 @@ class LineSocketHandler(_Destination):
 
     _name = "socket"
 
-    def __init__(self, address: str, *, max_bytes: int = 65_507, **options: Any) -> None:
+    def __init__(
+        self,
+        address: str,
+        *,
+        max_bytes: int = 65_507,
+        **options: Any,
+    ) -> None:
         super().__init__(locals())
         self.setFormatter(_json.JSONFormatter())
 
@@ -107,14 +121,18 @@ class GelfHandler(_Destination):
     """Send records as GELF 1.1 messages to Graylog and other receivers.
 
     Works with and without `logspool.install()`. No call waits for the receiver. A formatter makes only the texts of
-    tracebacks and stacks. `docs/how-to/send-gelf.md` describes the messages.
+    tracebacks and stacks. For TLS, `authorities`, `certificate`, `key` and `server_name` follow the port:
+    "tls://logs:12201?authorities=/etc/ca.pem". `docs/how-to/send-gelf.md` describes the messages.
 
     Args:
-        address: "udp://host:port", "tcp://host:port", "tls://host:port" or "unix:///path". For TLS, `authorities`,
-            `certificate`, `key` and `server_name` follow the port: "tls://logs:12201?authorities=/etc/ca.pem".
-        chunk_bytes: the longest datagram; a longer message is sent in up to 128 chunks.
-        compression: "none", "gzip" or "zlib", for messages in datagrams.
-        max_bytes: the longest message before compression; texts of a longer one are cut.
+        address: `udp://host:port`, `tcp://host:port`, `tls://host:port` or `unix:///path`. At a unix path a datagram
+            socket is tried first, then a stream socket.
+        chunk_bytes: Longest datagram; a longer message is sent in up to 128 chunks. Use 1,420 where datagrams leave the
+            local network. Allowed: 480 to 65,507 bytes.
+        compression: How messages in datagrams are compressed. Streams are never compressed. Allowed: "none", "gzip",
+            "zlib".
+        max_bytes: Longest message before compression. Texts of a longer one are cut and end with `...`. Graylog accepts
+            2 MiB. Allowed: 1,024 to 16,777,216 bytes.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -143,8 +161,9 @@ class JournaldHandler(_Destination):
     tracebacks and stacks. `docs/how-to/send-to-journald.md` describes the fields.
 
     Args:
-        address: the socket of the journal, "unix:///path".
-        identifier: the field SYSLOG_IDENTIFIER, which `journalctl -t` selects; None omits it.
+        address: The socket of journald, `unix:///path`.
+        identifier: The field SYSLOG_IDENTIFIER, which `journalctl -t` selects; without it journald shows the name of
+            the command.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -171,18 +190,21 @@ class LokiHandler(_Destination):
     tracebacks and stacks. `docs/how-to/send-to-loki.md` describes labels, lines and fields.
 
     Args:
-        address: "http://host:port" or "https://host:port".
-        labels: the labels of all records, as "app=shop,env=prod".
-        logger_label: whether the name of the logger is a label, too.
-        line: "json", "logfmt" or "message".
-        structured_metadata: whether extra and bound fields are structured metadata instead of parts of the line.
-        headers: more headers, one "Name: value" on each line.
-        user, password: for basic authentication.
-        token: for bearer authentication.
-        authorities: a file (PEM) with the certificates of the trusted authorities; None uses those of the system.
-        timeout_seconds: the longest time for a request and its answer.
-        compress: whether requests are compressed by gzip.
-        batch_bytes, batch_records: the most bytes and records in a request.
+        address: `http://host:port` or `https://host:port`; `/loki/api/v1/push` is added.
+        labels: Labels of all records: `app=shop,env=prod`. The label `level` is added.
+        logger_label: Whether the name of the logger is a label, too.
+        line: What a line is: a JSON object with all parts of the record, the same as `name=value`, or only the message
+            with the traceback. Allowed: "json", "logfmt", "message".
+        structured_metadata: Whether extra and bound fields are structured metadata instead of parts of the line.
+        headers: More headers, one `Name: value` a line; `X-Scope-OrgID: NAME` chooses a tenant.
+        user: User name for basic authentication.
+        password: Password for basic authentication.
+        token: Token for bearer authentication.
+        authorities: File with the certificates of the authorities to trust, in PEM; by default those of the system.
+        timeout_seconds: Longest time for a request and its answer. Allowed: 0.1 to 600 seconds.
+        compress: Whether requests are compressed by gzip.
+        batch_bytes: Most bytes of records in a request, before they are encoded. Allowed: 1,024 to 16,777,216 bytes.
+        batch_records: Most records in a request. Allowed: 1 to 100,000 records.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -223,15 +245,17 @@ class ElasticsearchHandler(_Destination):
     tracebacks and stacks. `docs/how-to/send-to-elasticsearch.md` describes the documents.
 
     Args:
-        address: "http://host:port" or "https://host:port".
-        index: the name of the data stream or index.
-        headers: more headers, one "Name: value" on each line; "Authorization: ApiKey KEY" for an API key.
-        user, password: for basic authentication.
-        token: for bearer authentication.
-        authorities: a file (PEM) with the certificates of the trusted authorities; None uses those of the system.
-        timeout_seconds: the longest time for a request and its answer.
-        compress: whether requests are compressed by gzip.
-        batch_bytes, batch_records: the most bytes and records in a request.
+        address: `http://host:port` or `https://host:port`; `/_bulk` is added.
+        index: Name of the data stream or index.
+        headers: More headers, one `Name: value` a line; `Authorization: ApiKey KEY` for an API key.
+        user: User name for basic authentication.
+        password: Password for basic authentication.
+        token: Token for bearer authentication.
+        authorities: File with the certificates of the authorities to trust, in PEM; by default those of the system.
+        timeout_seconds: Longest time for a request and its answer. Allowed: 0.1 to 600 seconds.
+        compress: Whether requests are compressed by gzip.
+        batch_bytes: Most bytes of records in a request, before they are encoded. Allowed: 1,024 to 16,777,216 bytes.
+        batch_records: Most records in a request. Allowed: 1 to 100,000 records.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -269,16 +293,18 @@ class OTLPHandler(_Destination):
     tracebacks and stacks. `docs/how-to/send-otlp.md` describes the records.
 
     Args:
-        address: "http://host:port" or "https://host:port".
-        service_name: the resource attribute `service.name`.
-        resource: more resource attributes, as "service.version=1.2,deployment.environment.name=prod".
-        headers: more headers, one "Name: value" on each line.
-        user, password: for basic authentication.
-        token: for bearer authentication.
-        authorities: a file (PEM) with the certificates of the trusted authorities; None uses those of the system.
-        timeout_seconds: the longest time for a request and its answer.
-        compress: whether requests are compressed by gzip.
-        batch_bytes, batch_records: the most bytes and records in a request.
+        address: `http://host:port` or `https://host:port`; `/v1/logs` is added.
+        service_name: Value of the resource attribute `service.name`.
+        resource: More resource attributes: `deployment.environment.name=prod,service.version=1.2`.
+        headers: More headers, one `Name: value` a line.
+        user: User name for basic authentication.
+        password: Password for basic authentication.
+        token: Token for bearer authentication.
+        authorities: File with the certificates of the authorities to trust, in PEM; by default those of the system.
+        timeout_seconds: Longest time for a request and its answer. Allowed: 0.1 to 600 seconds.
+        compress: Whether requests are compressed by gzip.
+        batch_bytes: Most bytes of records in a request, before they are encoded. Allowed: 1,024 to 16,777,216 bytes.
+        batch_records: Most records in a request. Allowed: 1 to 100,000 records.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -317,10 +343,14 @@ class SQLiteHandler(_Destination):
     tracebacks and stacks. `docs/how-to/write-to-sqlite.md` describes the table.
 
     Args:
-        path: the path of the database. A missing database is created.
-        synchronous: "normal" or "full": when SQLite syncs its log.
-        busy_timeout: for how many seconds another program may lock the database before this is reported.
-        keep_days: after how many days records are removed; None keeps all.
+        path: Path of the database. A missing database is created.
+        synchronous: When SQLite syncs its log. With `normal` it does so before it moves the log into the database: a
+            power cut may lose the last commits and never damages the database. With `full` it does so at each commit.
+            Allowed: "normal", "full".
+        busy_timeout: How long another program may lock the database before the sink reports it. Records wait in any
+            case. Allowed: 0 to 3,600 seconds.
+        keep_days: After how many days records are removed; by default never. The file does not shrink: its space is
+            used again. Allowed: 1 to 36,500 days.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:

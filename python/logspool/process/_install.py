@@ -106,10 +106,11 @@ def install(
             above.
         blocking_timeout: Longest wait of a call for room. None: 0.1; `float("inf")`: for ever. Allowed: 0 or more
             seconds.
-        flush_interval: A record is handed to the system at most this long after its call. Allowed: 0.02 to 3,600
-            seconds.
+        flush_interval: A record is handed to the system, or sent in a request over HTTP, at most this long after its
+            call. A sink with `gather_seconds` keeps to that. Allowed: 0.02 to 3,600 seconds.
         flush_records: A record is handed to the system at most this many records later, to within 20 ms, also before
-            `flush_interval` has passed. Allowed: 1 to 1,000,000,000 records.
+            `flush_interval` has passed. A request over HTTP gathers `batch_records`. Allowed: 1 to 1,000,000,000
+            records.
         sync_interval: Longest time that written records stay without a sync in `"interval"` and `"checkpoint"`.
             Allowed: 0.01 to 3,600 seconds.
         checkpoint_every: With `"checkpoint"`, fewer than this many accepted records of the process are not durable.

@@ -23,7 +23,7 @@ static int write_record(struct logspool_view *view, const struct logspool_handle
     uint32_t record = (uint32_t)sizeof(struct logspool_head) + 5 + length;
     uint64_t needed = (record + 7u) & ~7ull;
     if (view->version != LOGSPOOL_VIEW_VERSION || view->flags || needed > view->bytes / 4 ||
-        view->turn != __atomic_load_n(view->turn_word, __ATOMIC_RELAXED) ||
+        view->generation != __atomic_load_n(view->generation_word, __ATOMIC_RELAXED) ||
         __atomic_load_n(view->busy_word, __ATOMIC_RELAXED))
         return 0;
     uint64_t route = __atomic_load_n(&logger->ids, __ATOMIC_RELAXED), id = __atomic_load_n(&site->ids, __ATOMIC_RELAXED);
@@ -32,7 +32,7 @@ static int write_record(struct logspool_view *view, const struct logspool_handle
     uint64_t offset = (view->head - view->start) & (view->bytes - 1);
     uint64_t skipped = needed > view->bytes - offset ? view->bytes - offset : 0;
     uint32_t level = site->level;
-    if (view->turn != __atomic_load_n(view->turn_word, __ATOMIC_RELAXED) || route >> 32 != (uint32_t)view->pipeline ||
+    if (view->generation != __atomic_load_n(view->generation_word, __ATOMIC_RELAXED) || route >> 32 != (uint32_t)view->pipeline ||
         id >> 32 != (uint32_t)view->pipeline || !(uint32_t)id ||
         view->head + skipped + needed + (level < LOGSPOOL_ERROR ? view->bytes / 8 : 0) > view->limit) {
         __atomic_store_n(view->busy_word, 0u, __ATOMIC_RELEASE);

@@ -132,7 +132,7 @@ proc tryWrite*(logger: ptr Handle, site: var Site, level: uint16, args: ptr Unch
   let
     needed = uint64(bytes + 7) and not 7'u64
     ringBytes = lane.bytes
-  if unlikely(lane.turn != atomicLoad(lane.turnWord, relaxed) or needed > ringBytes div 4):
+  if unlikely(lane.generation != atomicLoad(lane.generationWord, relaxed) or needed > ringBytes div 4):
     return false
   # Step 2. A mark that is set belongs to a call that this one interrupts.
   let busy = lane.busyWord
@@ -150,7 +150,7 @@ proc tryWrite*(logger: ptr Handle, site: var Site, level: uint16, args: ptr Unch
     offset = (start - lane.start) and (size - 1)
     skipped = if needed > size - offset: size - offset else: 0
     reserved = if level < errorLevel: size div 8 else: 0
-    isCurrent = lane.turn == atomicLoad(lane.turnWord, relaxed) and busy == lane.busyWord and size == ringBytes and
+    isCurrent = lane.generation == atomicLoad(lane.generationWord, relaxed) and busy == lane.busyWord and size == ringBytes and
       (loggerIds shr 32) == pipeline and (siteIds shr 32) == pipeline and (siteIds and 0xffff_ffff'u64) != 0
   # Step 4.
   if unlikely(not isCurrent or start + skipped + needed + reserved > lane.limit):
@@ -186,5 +186,5 @@ proc tryWrite*(logger: ptr Handle, site: var Site, level: uint16, args: ptr Unch
 proc writeSlowly*(logger, site: Id, args: ptr UncheckedArray[Arg], count: int) =
   ## Writes a record by a call of the library. Afterwards the thread has its view.
   discard emit(logger, site, cast[ptr Arg](args), csize_t(count))
-  if view.isNil or view.turn != atomicLoad(view.turnWord, relaxed):
+  if view.isNil or view.generation != atomicLoad(view.generationWord, relaxed):
     view = laneView()

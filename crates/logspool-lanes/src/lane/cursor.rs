@@ -20,7 +20,7 @@
 //! `a_call_wakes_the_collector_or_is_seen_by_it` |
 //!
 //! A writer of another language that stores into the lane itself (`view.rs`, `logspool.h`) keeps this list:
-//! - it compares the turn of its view with the generation before the window, and again inside it;
+//! - it compares the generation of its view with the current one before the window, and again inside it;
 //! - `busy` = 1 comes first, then a compiler fence, the second comparison, the look for room, the stores, `head` with
 //!   Release, and `busy` = 0 with Release. `busy` is also 0 again, with Release, if it gives up;
 //! - the stamp is read inside the window, and filler of fewer than 24 bytes is not written;

@@ -16,7 +16,7 @@ use logspool_sys::kernel;
 use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
-use super::view::{LaneView, NO_TURN, VIEW_VERSION, view_flags};
+use super::view::{LaneView, NO_GENERATION, VIEW_VERSION, view_flags};
 use crate::lane::cursor::NOT_GROWN;
 pub use crate::lane::ring::{ERROR, RESERVED_DIVISOR};
 use crate::lane::ring::{RecordOffsets, RingError, WritePosition};
@@ -144,9 +144,19 @@ unsafe fn write_blob(values: *mut u8, number: u64) {
     }
 }
 
+/// Who pushes into a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneUse {
+    /// One thread.
+    Own,
+    /// Several threads, one after the other under a lock.
+    Shared,
+}
+
 impl Producer {
     /// Continues at the position of the lane's last owner. The lane must be claimed and have a ring.
-    pub fn new(segment: &Segment, index: usize, shared: bool, pipeline: u64) -> Self {
+    pub fn new(segment: &Segment, index: usize, lane_use: LaneUse, pipeline: u64) -> Self {
+        let shared = lane_use == LaneUse::Shared;
         let lane = segment.lane(index);
         let head = lane.producer.head.load(Ordering::Relaxed);
         let mut producer = Self {
@@ -154,8 +164,8 @@ impl Producer {
                 version: VIEW_VERSION,
                 flags: if shared { view_flags::SLOW } else { 0 },
                 pipeline,
-                turn: generation::current(),
-                turn_word: generation::word(),
+                generation: generation::current(),
+                generation_word: generation::word(),
                 head_word: &lane.producer.head,
                 busy_word: &lane.window.busy,
                 ring: std::ptr::null_mut(),
@@ -267,7 +277,7 @@ impl Producer {
     pub fn move_to_own(&mut self, segment: &Segment, index: usize) {
         let lane = segment.lane(index);
         // A signal handler that logs on this thread meanwhile finds a producer of no generation.
-        let turn = std::mem::replace(&mut self.view.turn, NO_TURN);
+        let generation = std::mem::replace(&mut self.view.generation, NO_GENERATION);
         barrier::light();
         self.point_to(lane, index);
         self.shared = false;
@@ -275,7 +285,7 @@ impl Producer {
         self.view.place.head = lane.producer.head.load(Ordering::Relaxed);
         self.look_up_ring();
         barrier::light();
-        self.view.turn = turn;
+        self.view.generation = generation;
     }
 
     fn point_to(&mut self, lane: &LaneHead, index: usize) {
@@ -304,7 +314,7 @@ impl Producer {
     /// Whether this producer may still be used.
     #[inline]
     pub fn is_current(&self) -> bool {
-        self.view.turn == self.view.turn_word.load(Ordering::Relaxed)
+        self.view.generation == self.view.generation_word.load(Ordering::Relaxed)
     }
 
     /// Whether other threads write this lane too.
@@ -535,8 +545,9 @@ impl Producer {
             return Err(PushError::Reentrant);
         }
         let needed = advance(HEAD_BYTES + value_bytes) as u64;
-        let (turn, turn_word, reserved) = (self.view.turn, self.view.turn_word, self.reserved(head.level));
-        let is_current = || turn == turn_word.load(Ordering::Relaxed);
+        let (generation, generation_word, reserved) =
+            (self.view.generation, self.view.generation_word, self.reserved(head.level));
+        let is_current = || generation == generation_word.load(Ordering::Relaxed);
         match self.view.place.reserve(lane, needed, reserved, is_current) {
             // SAFETY: `slot` is the place of a record of this length.
             Ok(slot) => Ok((lane, needed, unsafe { write_head(self.view.ring, slot, head, value_bytes) })),
@@ -627,7 +638,7 @@ mod tests {
         let segment = Segment::in_memory(None).unwrap();
         let offset = segment.take_ring(4096).unwrap();
         segment.lane(0).set_first_ring(offset, 4096);
-        let mut producer = Producer::new(&segment, 0, false, 1);
+        let mut producer = Producer::new(&segment, 0, LaneUse::Own, 1);
         assert!(producer.refresh() > 0 && producer.can_grow() && producer.push_error(100, 20).is_none());
 
         // SAFETY: the child does nothing but system calls, loads and stores, and ends by `_exit`.

@@ -113,7 +113,7 @@ impl<'a> LaneReader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::producer::{Producer, PushError};
+    use crate::queue::producer::{LaneUse, Producer, PushError};
     use crate::segment::FIRST_RING_BYTES;
 
     const RING_BYTES: u64 = 4096;
@@ -146,7 +146,7 @@ mod tests {
         let segment = Segment::in_memory(Some(2 * FIRST_RING_BYTES)).unwrap();
         let first = segment.take_ring(RING_BYTES).unwrap();
         segment.lane(0).set_first_ring(first, RING_BYTES);
-        let mut producer = Producer::new(&segment, 0, false, 1);
+        let mut producer = Producer::new(&segment, 0, LaneUse::Own, 1);
         let (mut pushed, mut read) = (Vec::new(), Vec::new());
         for value in 0..40 {
             let bytes = 1 + 23 * usize::from(value) % 700;

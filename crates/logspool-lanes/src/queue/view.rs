@@ -10,8 +10,8 @@ use crate::lane::ring::WritePosition;
 /// Version of [`LaneView`]. A header that knows another version writes by `reserve` and `commit` only.
 pub const VIEW_VERSION: u32 = 1;
 
-/// Turn of a view without a lane. No generation has this number.
-pub const NO_TURN: u64 = u64::MAX;
+/// Generation of a view without a lane. No process has this number.
+pub const NO_GENERATION: u64 = u64::MAX;
 
 /// Bit meanings of [`LaneView::flags`].
 pub mod view_flags {
@@ -31,9 +31,9 @@ pub struct LaneView {
     /// Number of the pipeline that the lane belongs to: ids are valid under this number only.
     pub pipeline: u64,
     /// Generation of the process in which the lane was last checked.
-    pub turn: u64,
+    pub generation: u64,
     /// The word with the current generation.
-    pub turn_word: &'static AtomicU64,
+    pub generation_word: &'static AtomicU64,
     /// The lane's published position.
     pub head_word: *const AtomicU64,
     /// The lane's mark of an open window.

@@ -32,9 +32,9 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned};
 use crate::interpreter::reentrant_lock;
 
-use crate::plans::adoption::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::callbacks::{installed, stands_alone};
 use crate::plans::environment::{self, IdValidity};
+use crate::plans::handler_states::{self, Adoption, HandlerState, HandlerVerdict};
 use crate::plans::plan::RecordPlan;
 use crate::plans::text_stream;
 
@@ -59,7 +59,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
         LineOutcome::Stock => flush_beside_stream(method, handler),
         // The sink that has this thread's lines may have left the handler's state: another thread then closes it.
         LineOutcome::StockAfterQueue | LineOutcome::Again | LineOutcome::Uninstalling if method != Method::SinkEmit => {
-            adoption::hand_back(&handler, pipeline::shutdown_timeout())
+            handler_states::hand_back(&handler, pipeline::shutdown_timeout())
                 .and_then(|()| flush_beside_stream(method, handler))
         }
         // The other methods do not write past the queue, so nothing has to be flushed.
@@ -83,7 +83,7 @@ pub fn emit(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut
 #[inline]
 pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let Some(record) = call.only() {
-        let state = adoption::known(&handler);
+        let state = handler_states::known(&handler);
         let is_adopted = state.as_ref().is_some_and(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)));
         // The handler, or one of its filters, is Python code.
         let traceback = if is_adopted { TracebackMode::OfHandler } else { TracebackMode::Made };
@@ -105,7 +105,7 @@ pub fn handle(handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
             // What the handler prints comes after the lines that were logged before.
             if state.may_print
                 && installed()
-                && !passed(call.py(), adoption::flush_streams(call.py(), pipeline::shutdown_timeout()))
+                && !passed(call.py(), handler_states::flush_streams(call.py(), pipeline::shutdown_timeout()))
             {
                 return std::ptr::null_mut();
             }
@@ -293,7 +293,7 @@ fn flush_beside_stream(method: Method, handler: Object<'_, '_>) -> PyResult<()> 
     if method == Method::StreamEmit
         && let Some(stream) = object::attribute(handler, &names().stream)
     {
-        adoption::flush_beside(&stream.bind(handler.py()), pipeline::shutdown_timeout())?;
+        handler_states::flush_beside(&stream.bind(handler.py()), pipeline::shutdown_timeout())?;
     }
     Ok(())
 }
@@ -330,7 +330,7 @@ pub fn known(handler: Object<'_, '_>) -> Result<Arc<HandlerState>, LineOutcome> 
         return Err(LineOutcome::Uninstalling);
     }
     environment::follow(handler.py());
-    match adoption::handler_state(&handler) {
+    match handler_states::handler_state(&handler) {
         Ok(state) => state.ok_or_else(|| stock(handler)),
         Err(()) => Err(LineOutcome::Raised),
     }
@@ -362,7 +362,7 @@ pub fn is_adopted(handler: Object<'_, '_>) -> bool {
 
 /// The state of a handler that was adopted at the last check. The state may have become invalid since.
 fn adopted(handler: Object<'_, '_>) -> Option<Arc<HandlerState>> {
-    adoption::known(&handler).filter(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))
+    handler_states::known(&handler).filter(|state| matches!(state.verdict, HandlerVerdict::Adopted(_)))
 }
 
 /// Checks that `filter`, `acquire`, `emit` and `release` of an adopted handler are the stock methods. If its state has

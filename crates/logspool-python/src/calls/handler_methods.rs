@@ -17,7 +17,7 @@ use crate::interpreter::names::names;
 use crate::interpreter::object::{self, Call, Object, Owned, SavedError};
 use crate::interpreter::{leaving, reentrant_lock};
 
-use crate::plans::adoption;
+use crate::plans::handler_states;
 
 /// Declares the C functions that CPython calls, each with the function that handles its object and arguments.
 macro_rules! methods {
@@ -61,16 +61,16 @@ fn after_barrier(
 }
 
 fn flush_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
-    adoption::flush(&handler, timeout).map(drop)
+    handler_states::flush(&handler, timeout).map(drop)
 }
 
 fn flush_and_catch_up(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
-    adoption::flush(&handler, timeout)?;
-    adoption::catch_up(&handler)
+    handler_states::flush(&handler, timeout)?;
+    handler_states::catch_up(&handler)
 }
 
 fn close_queue(handler: Object<'_, '_>, timeout: Duration) -> PyResult<()> {
-    adoption::release(&handler, timeout)
+    handler_states::release(&handler, timeout)
 }
 
 /// The native `close`: writes everything queued, closes the sink, then calls the stock method.
@@ -97,7 +97,7 @@ fn close(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut Py
     };
     let released = {
         let _error = SavedError::take(call.py());
-        adoption::release_drained(&handler, pipeline::shutdown_timeout())
+        handler_states::release_drained(&handler, pipeline::shutdown_timeout())
     };
     let keeps = method == Method::FileClose;
     if !keeps {
@@ -114,7 +114,7 @@ fn close(method: Method, handler: Object<'_, '_>, call: Call<'_, '_>) -> *mut Py
 /// work done first.
 fn lock(handler: Object<'_, '_>) -> PyResult<Option<Owned>> {
     let py = handler.py();
-    adoption::drain_deferred(&handler, pipeline::shutdown_timeout())?;
+    handler_states::drain_deferred(&handler, pipeline::shutdown_timeout())?;
     let raised = || PyErr::fetch(py);
     let found = leaving::optional_attribute(handler, &names().lock).ok_or_else(raised)?;
     let lock = found.filter(|lock| !lock.bind(py).is_none());
@@ -134,7 +134,7 @@ fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<(
     };
     match stream {
         Some(stream) if !stream.bind(handler.py()).is_none() => {
-            adoption::flush_beside(&stream.bind(handler.py()), timeout)
+            handler_states::flush_beside(&stream.bind(handler.py()), timeout)
         }
         _ => Ok(()),
     }
@@ -143,7 +143,7 @@ fn flush_beside_report(handler: Object<'_, '_>, timeout: Duration) -> PyResult<(
 /// The native `Logger.removeHandler`: writes the records queued for the handler, then removes the handler.
 fn remove(logger: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
     if let [handler] = call.positional()
-        && !passed(call.py(), adoption::flush(handler, pipeline::shutdown_timeout()))
+        && !passed(call.py(), handler_states::flush(handler, pipeline::shutdown_timeout()))
     {
         return ptr::null_mut();
     }

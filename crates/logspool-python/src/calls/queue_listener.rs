@@ -16,7 +16,7 @@ use crate::interpreter::failure::passed;
 use crate::interpreter::leaving;
 use crate::interpreter::names::{Names, names};
 use crate::interpreter::object::{self, Call, Object};
-use crate::plans::adoption;
+use crate::plans::handler_states;
 
 /// The native `listener.handle(record)`: waits for the lines of its handlers if the queue is empty.
 pub fn handle(listener: Object<'_, '_>, call: Call<'_, '_>) -> *mut PyObject {
@@ -63,7 +63,7 @@ fn write_lines(listener: Object<'_, '_>) -> PyResult<()> {
     let handlers = handlers.bind(listener.py());
     let Ok(handlers) = handlers.cast::<PyTuple>() else { return Ok(()) };
     for handler in handlers.iter() {
-        adoption::flush_local(&handler, pipeline::shutdown_timeout())?;
+        handler_states::flush_local(&handler, pipeline::shutdown_timeout())?;
     }
     Ok(())
 }

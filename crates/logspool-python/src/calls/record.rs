@@ -28,8 +28,8 @@ use crate::calls::{context, fields, message, record_class};
 use crate::interpreter::dict::{self, DictWalk};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::{self, Call, Object, Owned};
-use crate::plans::adoption::{Adoption, HandlerState};
 use crate::plans::environment::IdValidity;
+use crate::plans::handler_states::{Adoption, HandlerState};
 use crate::plans::text_stream;
 
 /// Outcome of queueing a record by value.

@@ -12,8 +12,8 @@ use crate::calls::pieces::{QueueOutcome, bytes_of};
 use crate::calls::rules::LineOrigin;
 use crate::interpreter::failure::Failure;
 use crate::interpreter::object::{self, Object};
-use crate::plans::adoption::{HandlerState, HandlerVerdict};
 use crate::plans::environment::{self, IdValidity};
+use crate::plans::handler_states::{HandlerState, HandlerVerdict};
 use crate::plans::text_stream;
 
 /// The sink that the last line used, with the state of its handler.

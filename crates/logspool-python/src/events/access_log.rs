@@ -21,9 +21,9 @@ use crate::interpreter::leaving;
 use crate::interpreter::list::ListWalk;
 use crate::interpreter::names::interned;
 use crate::interpreter::object::{self, Object, Owned};
-use crate::plans::adoption::read_watched;
 use crate::plans::class_version::ClassVersion;
 use crate::plans::environment;
+use crate::plans::handler_states::read_watched;
 use crate::plans::text_stream::StreamWord;
 
 macro_rules! words {

@@ -2,7 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
-use logspool::captured::{CaptureDescriptors, CapturedLines, set_standard_error as print_to};
+use logspool::descriptor_capture::{CaptureDescriptors, CapturedLines, set_standard_error as print_to};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -16,7 +16,7 @@ use crate::interpreter::change_number::{self, ChangeNumber, NumberedDict};
 use crate::interpreter::object::Owned;
 use crate::interpreter::{call_thread, dict, frame, reentrant_lock, running_loop};
 use crate::plans::callbacks::{self, PlanningCallbacks};
-use crate::plans::{adoption, class_version, sink_options, table, text_stream};
+use crate::plans::{class_version, handler_states, sink_options, table, text_stream};
 
 /// Set what planning calls: the functions of `python/logspool/adoption/`, and the objects that stock logging reads.
 #[pyfunction]
@@ -138,7 +138,7 @@ pub fn set_traceback(
 #[pyfunction]
 pub fn forget_dead(reference: &Bound<'_, PyAny>) {
     table::forget(reference);
-    adoption::forget(reference);
+    handler_states::forget(reference);
 }
 
 /// Set the classes whose instances use the queue even if `install()` is not called.
@@ -162,13 +162,13 @@ pub fn set_adapter_classes(is_plain: &Bound<'_, PyAny>, logger: &Bound<'_, PyTyp
 /// Set the function that reopens a handler's stream after its sink has switched to another file; see `_rotation.py`.
 #[pyfunction]
 pub fn set_catch_up(function: &Bound<'_, PyAny>) {
-    adoption::set_catch_up(Owned::of(function));
+    handler_states::set_catch_up(Owned::of(function));
 }
 
 /// Set the function that lets a handler's stream follow its open sink to another file; see `_rotation.py`.
 #[pyfunction]
 pub fn set_follow(function: &Bound<'_, PyAny>) {
-    adoption::set_follow(Owned::of(function));
+    handler_states::set_follow(Owned::of(function));
 }
 
 /// Set the parts of the standard library's `QueueHandler` that native code needs; see `_queueing.py`.
@@ -227,7 +227,7 @@ pub fn set_stock_formatting(
 /// Set the function that waits for deferred formatters; see `_deferring.py`.
 #[pyfunction]
 pub fn set_drain(function: &Bound<'_, PyAny>) {
-    adoption::set_drain(Owned::of(function));
+    handler_states::set_drain(Owned::of(function));
 }
 
 /// Set where text streams count their unwritten text, as byte offsets in `TextIOWrapper` and `BufferedWriter`.

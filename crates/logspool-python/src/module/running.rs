@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::calls::{keywords, rules};
 use crate::interpreter::leaving::{self, detached};
-use crate::plans::{adoption, callbacks, environment, table};
+use crate::plans::{callbacks, environment, handler_states, table};
 use crate::{flushing, options};
 
 /// Make this copy of the library the owner of the process's queue.
@@ -52,7 +52,7 @@ pub fn stop(py: Python<'_>) -> PyResult<()> {
     callbacks::set_installed(false);
     // From here on no plan queues a record. If a thread flushes, everything that it has queued is in the queue.
     detached(py, pipeline::settle);
-    let released = adoption::release_all(py, pipeline::shutdown_timeout());
+    let released = handler_states::release_all(py, pipeline::shutdown_timeout());
     table::forget_all(py);
     released.and(pushed)
 }
@@ -83,7 +83,7 @@ const RECOVERY: &str = "python -m logspool recover";
 /// Wait until everything queued for one handler is written.
 #[pyfunction]
 pub fn flush_handler(handler: &Bound<'_, PyAny>) -> PyResult<bool> {
-    adoption::flush(handler, pipeline::shutdown_timeout())
+    handler_states::flush(handler, pipeline::shutdown_timeout())
 }
 
 /// Write everything queued, for at most `timeout` seconds. Return the number of records that were not written.

@@ -10,13 +10,13 @@ use pyo3::types::{PyDict, PyInt, PyList, PyString, PyTuple, PyType};
 use crate::interpreter::failure::Failure;
 use crate::interpreter::names::{self, bound, names};
 use crate::interpreter::object::{Owned, WeakReference};
-use crate::plans::adoption::read_watched;
-use crate::plans::adoption::{self, HandlerState, HandlerVerdict};
 use crate::plans::callbacks::{self, MAX_PARENTS, PlanningCallbacks};
 use crate::plans::class_version::ClassVersion;
 use crate::plans::environment::IdValidity;
 use crate::plans::format_parts::FormatterTexts;
 use crate::plans::given_fields::{GivenField, GivenFields, same};
+use crate::plans::handler_states::read_watched;
+use crate::plans::handler_states::{self, HandlerState, HandlerVerdict};
 use crate::plans::ids::{format_id, route_id};
 use crate::plans::logging_globals::LoggingGlobals;
 use crate::plans::needs::Needs;
@@ -258,8 +258,8 @@ impl PlanBuilder<'_> {
     fn handler(&mut self, owner: &Bound<'_, PyAny>, handler: &Bound<'_, PyAny>) -> Result<bool, Failure> {
         let py = handler.py();
         let state = match self.lock {
-            PlanningLock::Held => adoption::state(self.callbacks, handler)?,
-            PlanningLock::Free => match adoption::ready_state(self.callbacks, handler)? {
+            PlanningLock::Held => handler_states::state(self.callbacks, handler)?,
+            PlanningLock::Free => match handler_states::ready_state(self.callbacks, handler)? {
                 Some(state) => state,
                 None => return Ok(false),
             },

@@ -16,7 +16,7 @@ use crate::interpreter::failure::passed;
 use crate::interpreter::object::{self, Object};
 
 use crate::plans::watched::{Effect, effect, make_stale, watched};
-use crate::plans::{adoption, table};
+use crate::plans::{handler_states, table};
 
 /// `__setattr__(self, name, value)`.
 ///
@@ -93,14 +93,14 @@ fn before(object: Object<'_, '_>, name: Object<'_, '_>, value: *mut PyObject) ->
     if object::text(name) != Some("stream") {
         return Ok(());
     }
-    let Some(state) = adoption::known(&object) else { return Ok(()) };
-    if let adoption::HandlerVerdict::Adopted(adoption) = &state.verdict
+    let Some(state) = handler_states::known(&object) else { return Ok(()) };
+    if let handler_states::HandlerVerdict::Adopted(adoption) = &state.verdict
         && !adoption.stream.text.is_null()
         && adoption.stream.text != value
         && state.open_sink().is_some()
     {
         let _error = object::SavedError::take(object.py());
-        return adoption::release(&object, pipeline::shutdown_timeout());
+        return handler_states::release(&object, pipeline::shutdown_timeout());
     }
     Ok(())
 }

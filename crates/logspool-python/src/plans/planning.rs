@@ -25,7 +25,7 @@ use crate::plans::logging_globals::logging_globals;
 use crate::plans::needs::Needs;
 use crate::plans::plan::{ListShape, Plan, RecordPlan};
 use crate::plans::text_stream::StreamList;
-use crate::plans::{adoption, native_log, table, tries, watched};
+use crate::plans::{handler_states, native_log, table, tries, watched};
 
 /// Result of [`make`].
 pub enum PlanOutcome {
@@ -66,7 +66,7 @@ pub fn make(logger: Object<'_, '_>, since: u64) -> PlanOutcome {
         {
             return Ok(made);
         }
-        adoption::await_orphans(py).map_err(|error| Failure::raised(py, error))?;
+        handler_states::await_orphans(py).map_err(|error| Failure::raised(py, error))?;
         under_lock(callbacks, py, || {
             // Another thread may have made the plan while this thread waited for the lock.
             if table::serves(py, logger.as_borrowed(), since) {

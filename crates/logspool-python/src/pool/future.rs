@@ -94,7 +94,7 @@ fn end(future: FutureRef<'_, '_>, to: JobState, store: impl FnOnce()) -> bool {
     let (py, fields) = (future.py(), future.fields());
     let mut condition: Option<Owned> = None;
     let (ended, callbacks) = loop {
-        let locked = fields.promise.lock(false);
+        let locked = fields.promise.lock();
         if condition.is_none()
             && let Some(found) = object_in(py, &fields.condition)
         {
@@ -329,7 +329,7 @@ fn made_on_demand(
         return Ok(found);
     }
     let made = make().ok_or_else(|| PyErr::fetch(py))?;
-    let locked = future.fields().promise.lock(true);
+    let locked = future.fields().promise.lock_and_watch();
     let refused = fill(field, made).err();
     drop(locked);
     drop(refused);

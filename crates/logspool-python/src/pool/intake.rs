@@ -18,7 +18,7 @@ use super::job::{Job, JobTarget};
 use super::job_options::{self, JobOptions};
 use super::run_by::RunBy;
 use super::running;
-use super::schedule::Schedule;
+use super::schedule::{Rhythm, Schedule};
 use super::shared::{Overflow, Shared};
 use super::view::View;
 use super::worker::Worker;
@@ -317,10 +317,13 @@ pub fn submit_due(origin: JobOrigin<'_>, due: Due, call: Call<'_, '_>) -> PyResu
 /// # Errors
 ///
 /// The errors of [`push`], and an error for an interval that is 0 or outside the range of the clock.
-pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> PyResult<Owned> {
+pub fn schedule(origin: JobOrigin<'_>, rhythm: Rhythm, call: Call<'_, '_>) -> PyResult<Owned> {
     let py = origin.pool.py();
     let shared = origin.pool.get().shared()?;
-    let (method, name) = if after_end { ("schedule_with_delay", "delay") } else { ("schedule", "interval") };
+    let (method, name) = match rhythm {
+        Rhythm::FromDue => ("schedule", "interval"),
+        Rhythm::FromEnd => ("schedule_with_delay", "delay"),
+    };
     let Some((interval, rest)) = call.split_first() else { return Err(no_function(method)) };
     let Some((function, values)) = rest.split_first() else { return Err(no_function(method)) };
     let seconds = arguments::seconds(name, &interval)?;
@@ -332,10 +335,8 @@ pub fn schedule(origin: JobOrigin<'_>, after_end: bool, call: Call<'_, '_>) -> P
     if shared.jobs.is_closed() {
         return Err(origin.refusal());
     }
-    let made = Bound::new(
-        py,
-        Schedule::new(origin.pool.to_owned().into_any().unbind(), timers::cancel, interval_ns, after_end),
-    )?;
+    let made =
+        Bound::new(py, Schedule::new(origin.pool.to_owned().into_any().unbind(), timers::cancel, interval_ns, rhythm))?;
     let target = origin.target(None, Some(made.clone().unbind()))?;
     let job = Job::new(function, values, shared.context(py)?, target, 0);
     timers::repeat(py, made.get(), shared, job)?;

@@ -14,6 +14,7 @@ use super::core::PoolCore;
 use super::job_options::JobOptions;
 use super::results::{Results, results_or_none};
 use super::shared::{Options, Overflow, Shared, cancel_all};
+use super::timers::WaitingJobs;
 use super::view::View;
 use super::{arguments, future_type, intake, timer_type, timers};
 
@@ -89,7 +90,7 @@ impl PoolCore {
     fn _close(&self, py: Python<'_>, cancel: bool) -> PyResult<()> {
         let shared = self.shared()?;
         shared.jobs.close();
-        timers::cancel_all(py, shared, cancel);
+        timers::cancel_all(py, shared, if cancel { WaitingJobs::All } else { WaitingJobs::Scheduled });
         if cancel {
             cancel_all(py, shared);
         }
@@ -103,7 +104,7 @@ impl PoolCore {
 
     /// Cancel all schedules and the jobs that are not due yet.
     fn _cancel_timers(&self, py: Python<'_>) -> PyResult<()> {
-        timers::cancel_all(py, self.shared()?, true);
+        timers::cancel_all(py, self.shared()?, WaitingJobs::All);
         Ok(())
     }
 

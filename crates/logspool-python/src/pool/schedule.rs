@@ -8,6 +8,15 @@ use logspool_sys::clock;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+/// From which time on the interval before the next call is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rhythm {
+    /// From the time at which the call was due.
+    FromDue,
+    /// From the end of the call.
+    FromEnd,
+}
+
 /// The handle of a job that runs repeatedly.
 #[pyclass(frozen, weakref, module = "logspool.pool")]
 pub struct Schedule {
@@ -16,8 +25,7 @@ pub struct Schedule {
     /// Removes a timer before its due time, and cancels its job.
     cancel_timer: fn(Python<'_>, TimerKey),
     interval_ns: u64,
-    /// True if the interval is counted from the end of a call, false if it is counted from the call's due time.
-    after_end: bool,
+    rhythm: Rhythm,
     turn: Mutex<NextCall>,
     cancelled: AtomicBool,
     runs: AtomicU64,
@@ -34,13 +42,13 @@ struct NextCall {
 
 impl Schedule {
     /// A schedule for a job of `pool`. The first call is due after one interval.
-    pub fn new(pool: Py<PyAny>, cancel_timer: fn(Python<'_>, TimerKey), interval_ns: u64, after_end: bool) -> Self {
+    pub fn new(pool: Py<PyAny>, cancel_timer: fn(Python<'_>, TimerKey), interval_ns: u64, rhythm: Rhythm) -> Self {
         let due = clock::monotonic_ns().saturating_add(interval_ns);
         Self {
             pool,
             cancel_timer,
             interval_ns,
-            after_end,
+            rhythm,
             turn: Mutex::new(NextCall { due, key: None }),
             cancelled: AtomicBool::new(false),
             runs: AtomicU64::new(0),
@@ -87,7 +95,7 @@ impl Schedule {
         self.runs.fetch_add(1, Ordering::Relaxed);
         let now = clock::monotonic_ns();
         let mut turn = self.next_call();
-        if self.after_end {
+        if self.rhythm == Rhythm::FromEnd {
             turn.due = now.saturating_add(self.interval_ns);
             return;
         }

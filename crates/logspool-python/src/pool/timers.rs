@@ -141,23 +141,32 @@ pub fn cancel(py: Python<'_>, key: TimerKey) {
     }
 }
 
-/// Cancels the jobs of a pool that are not due yet: all of them with `all_kinds`, else only scheduled jobs.
-pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, all_kinds: bool) {
-    for entry in take_all(shared, all_kinds) {
+/// Which jobs that are not due yet an operation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitingJobs {
+    /// All of them.
+    All,
+    /// Only those that are repeated.
+    Scheduled,
+}
+
+/// Cancels jobs of a pool that are not due yet.
+pub fn cancel_all(py: Python<'_>, shared: &Arc<Shared>, which: WaitingJobs) {
+    for entry in take_all(shared, which) {
         give_up(entry, |job| job.cancel(py));
     }
 }
 
-/// The same as [`cancel_all`] with `all_kinds`, but ends the futures with an exception.
+/// The same as [`cancel_all`] for all jobs, but ends the futures with an exception.
 pub fn fail_all(shared: &Arc<Shared>, exception: &Bound<'_, PyAny>) {
-    for entry in take_all(shared, true) {
+    for entry in take_all(shared, WaitingJobs::All) {
         give_up(entry, |job| job.fail(exception));
     }
 }
 
-fn take_all(shared: &Arc<Shared>, all_kinds: bool) -> Vec<TimerEntry> {
+fn take_all(shared: &Arc<Shared>, which: WaitingJobs) -> Vec<TimerEntry> {
     let taken = pool_timers().remove_all(|entry| match &**entry {
-        TimerEntry::Job(of, job) => Arc::ptr_eq(of, shared) && (all_kinds || job.is_scheduled()),
+        TimerEntry::Job(of, job) => Arc::ptr_eq(of, shared) && (which == WaitingJobs::All || job.is_scheduled()),
         TimerEntry::Limit(..) => false,
     });
     taken.into_iter().map(|entry| *entry).collect()

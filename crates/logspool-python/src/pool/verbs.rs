@@ -12,6 +12,7 @@ use pyo3::types::PyType;
 use super::core::PoolCore;
 use super::fast::{self, Function, into_pointer, none_into_pointer};
 use super::intake::{self, Due, JobOrigin};
+use super::schedule::Rhythm;
 use super::view::View;
 use crate::interpreter::object::{self, Owned};
 
@@ -86,8 +87,8 @@ verb!(submit_first, |origin: JobOrigin<'_>, call| intake::submit(
 ));
 verb!(submit_later, |origin, call| intake::submit_due(origin, Due::Later, call));
 verb!(submit_at, |origin, call| intake::submit_due(origin, Due::At, call));
-verb!(schedule, |origin, call| intake::schedule(origin, false, call));
-verb!(schedule_with_delay, |origin, call| intake::schedule(origin, true, call));
+verb!(schedule, |origin, call| intake::schedule(origin, Rhythm::FromDue, call));
+verb!(schedule_with_delay, |origin, call| intake::schedule(origin, Rhythm::FromEnd, call));
 verb!(run, |origin, call| intake::run(origin, call));
 
 /// The name, the function and the docstring of a method.

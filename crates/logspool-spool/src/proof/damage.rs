@@ -9,7 +9,7 @@ use super::simulated_files::SimulatedFiles;
 use crate::frame::{HEAD_BYTES, frame_bytes};
 use crate::item::{GapReason, Item};
 use crate::options::{Options, WhenFull};
-use crate::segment::HEADER_BYTES;
+use crate::spool_segment::HEADER_BYTES;
 use crate::{Batch, Spool};
 
 const SEGMENT_BYTES: u64 = 64 * 1024;

@@ -161,7 +161,7 @@ impl Builder {
         if !registry::set(settings) {
             return Err(StartError::AlreadyStarted);
         }
-        pipeline::handle_process_events(true, crash_signals);
+        pipeline::handle_process_events(pipeline::ForkHooks::Libc, crash_signals);
         registry::set_min_level(self.level as u16);
         // `tracing` remembers which call sites are wanted; until now no site was.
         #[cfg(feature = "tracing")]

@@ -6,8 +6,8 @@ use std::ptr::NonNull;
 use std::time::Duration;
 
 use logspool_lanes::blob::BlobRefusal;
-use logspool_lanes::queue::producer::{ERROR, Producer, PushError, RESERVED_DIVISOR};
-use logspool_lanes::queue::view::{LaneView, NO_TURN, view_flags};
+use logspool_lanes::queue::producer::{ERROR, LaneUse, Producer, PushError, RESERVED_DIVISOR};
+use logspool_lanes::queue::view::{LaneView, NO_GENERATION, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_record::{HEAD_BYTES, Head, advance};
 use logspool_sys::generation;
@@ -89,7 +89,7 @@ impl Drop for LaneOwner {
         // SAFETY: set in `renew`, used by this thread alone. The place stays: a destructor that runs later may look at
         // its view, which then says that there is no lane.
         let producer = unsafe { &mut (*pusher).producer };
-        producer.view.turn = NO_TURN;
+        producer.view.generation = NO_GENERATION;
         return_lane(producer);
     }
 }
@@ -257,13 +257,13 @@ fn renew(pipeline: &'static Pipeline) -> Option<NonNull<Pusher>> {
         // SAFETY: only this thread has the pointer.
         let producer = unsafe { &mut (*held).producer };
         if producer.view.pipeline == pipeline.number() {
-            producer.view.turn = generation::current();
+            producer.view.generation = generation::current();
             return NonNull::new(held);
         }
         // The producer belongs to the parent's pipeline, or to a replaced one: its lane is not of this pipeline.
         PUSHER.set(std::ptr::null_mut());
         // SAFETY: only this thread has the pointer.
-        unsafe { (*held).producer.view.turn = NO_TURN };
+        unsafe { (*held).producer.view.generation = NO_GENERATION };
     }
     while_changing(|| claim(pipeline))
 }
@@ -370,17 +370,17 @@ impl Pipeline {
     fn claim_lane(&self) -> Option<Producer> {
         let segment = &self.segment;
         if let Some(index) = self.claim_free_lane() {
-            return Some(Producer::new(segment, index, false, self.number));
+            return Some(Producer::new(segment, index, LaneUse::Own, self.number));
         }
         if let Some(index) = segment.take_lane() {
-            return Some(Producer::new(segment, index, false, self.number));
+            return Some(Producer::new(segment, index, LaneUse::Own, self.number));
         }
         // SAFETY: gettid has no preconditions.
         let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
         // If there is no memory for the preferred shared lane, use another one that is open.
         let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
         let index = shared.find(|index| segment.open_shared_lane(*index))?;
-        Some(Producer::new(segment, index, true, self.number))
+        Some(Producer::new(segment, index, LaneUse::Shared, self.number))
     }
 
     /// Claims a lane whose thread has ended.

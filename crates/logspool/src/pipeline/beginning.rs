@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use logspool_lanes::blob::Blobs;
 
 use super::options::{Durability, Options};
-use super::place;
+use super::queue_place;
 use super::settings::{options, queue_folder};
 use super::slot::{self, existing};
 use super::spooler::Spooler;
@@ -46,7 +46,7 @@ fn begin(number: u64) -> Option<Pipeline> {
     // In others the watcher does it. The end of the process would otherwise wait for it.
     barrier::register_early();
     let options = options();
-    let (mut segment, place) = place::begin(options, &queue_folder())?;
+    let (mut segment, place) = queue_place::begin(options, &queue_folder())?;
     let free = segment.home().and_then(|(folder, _)| folder.free_bytes().ok()).unwrap_or(u64::MAX);
     let overflow_bytes = options.overflow_bytes.unwrap_or((free / OVERFLOW_SHARE).min(MAX_OVERFLOW_BYTES));
     segment.begin_ids();

@@ -2,8 +2,9 @@
 //!
 //! Each option needs only its row. The signature of `logspool.install`, its docstring, its checks and its reference
 //! page are generated from the rows (`make generated`). The bindings read `keeper`, `crash_signals`, `uncaught`,
-//! `defer_formatting` and the options of the rules (`redact_keys` and those after it). `flush_interval` and
-//! `flush_records` are upper limits that no code has to read: their least values are what the collector keeps anyway.
+//! `defer_formatting` and the options of the rules (`redact_keys` and those after it). The writers of
+//! sinks over HTTP read `flush_interval`; other sinks keep each value that it can have. No code has to read `flush_records`:
+//! the collector keeps its least value anyway.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,10 +35,11 @@ crate::options! {
         /// Longest wait of a call for room. None: 0.1; `float("inf")`: for ever.
         pub blocking_timeout: BlockingTimeout [seconds 0.0..={f64::INFINITY}] = Nothing,
         // The collector looks for records at least so often as the least value says: it keeps every value.
-        /// A record is handed to the system at most this long after its call.
+        /// A record is handed to the system, or sent in a request over HTTP, at most this long after its call. A sink with
+        /// `gather_seconds` keeps to that.
         pub flush_interval: Duration [seconds {LONGEST_PAUSE.as_secs_f64()}..=3600.0] = Seconds(0.5),
         /// A record is handed to the system at most this many records later, to within 20 ms, also before
-        /// `flush_interval` has passed.
+        /// `flush_interval` has passed. A request over HTTP gathers `batch_records`.
         pub flush_records: u32 ["records", 1..=1000000000] = Whole(100),
         // Chosen: a shorter interval than 10 ms would keep a disk busy with syncs.
         /// Longest time that written records stay without a sync in `"interval"` and `"checkpoint"`.

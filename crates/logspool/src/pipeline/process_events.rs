@@ -33,17 +33,25 @@ extern "C" fn in_child() {
     let _ = catch_unwind(after_fork_in_child);
 }
 
+/// Who calls [`before_fork`] and its siblings around a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ForkHooks {
+    /// The C library.
+    Libc,
+    /// The language of the program, as CPython does.
+    Language,
+}
+
 /// Lets the end of the process, and a signal that ends it, write everything that is queued, and a fork leave parent
 /// and child with queues that work. Only the first call has an effect.
 ///
-/// `forks`: not where the caller's language calls [`before_fork`] and its siblings itself, as CPython does.
 /// `crash_signals`: as the option of that name.
-pub fn handle_process_events(forks: bool, crash_signals: bool) {
+pub fn handle_process_events(forks: ForkHooks, crash_signals: bool) {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
         // The lists of libc grow as long as there is memory.
         call_at_exit(at_exit);
-        if forks {
+        if forks == ForkHooks::Libc {
             // SAFETY: the functions stay valid until the process ends, and none unwinds.
             unsafe { libc::pthread_atfork(Some(at_fork), Some(in_parent), Some(in_child)) };
         }

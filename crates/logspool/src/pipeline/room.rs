@@ -243,7 +243,7 @@ impl Pipeline {
             let longest = MAX_PAUSE.max(PAUSE_PER_WAITER * self.waiting.load(Ordering::Relaxed));
             pause = (pause * 2).min(longest);
             *waited = before + counted_from.elapsed();
-            if generation::current() != producer.view.turn {
+            if generation::current() != producer.view.generation {
                 // Another thread is forking. The pause is not caused by the sinks; the push is retried after it.
                 return Room::Retry;
             }

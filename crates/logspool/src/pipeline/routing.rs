@@ -6,7 +6,7 @@ use logspool_lanes::segment::layout::{MAX_ROUTES, Table};
 use logspool_record::definition::{RouteDefinition, Target};
 
 use super::door;
-use super::routes::{RetiredRoutes, Routes};
+use super::route_table::{RetiredRoutes, Routes};
 use super::state::Pipeline;
 use logspool_sys::published::Published;
 

@@ -11,7 +11,7 @@ use logspool_sys::crossing::RunningFlag;
 
 use super::idle_writer::IdleWriter;
 use super::options::Fallback;
-use super::routes::Routes;
+use super::route_table::Routes;
 use super::settings;
 use super::spooler::Spooler;
 use super::watcher::Watcher;

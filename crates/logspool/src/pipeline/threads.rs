@@ -12,9 +12,9 @@ use logspool_sys::progress;
 use logspool_sys::published::Published;
 use logspool_sys::threads::{self, spawn};
 
+use super::orphan_watch;
 use super::spooler::Spooler;
 use super::state::Pipeline;
-use super::watch;
 use crate::collector::{Collector, CollectorHost, CollectorTurn, Pause};
 use crate::writer::drop_spare_chunks;
 
@@ -97,7 +97,7 @@ impl Pipeline {
     fn collect_until_leave(&'static self, collector: &mut Collector) {
         let (mut dense_at, mut worked_at) = (clock::monotonic_ns(), clock::monotonic_ns());
         // The watcher is not started at once: a child that logs and ends within this time needs no watcher.
-        let mut watched_at = Some(dense_at + watch::TURN.as_nanos() as u64);
+        let mut watched_at = Some(dense_at + orphan_watch::TURN.as_nanos() as u64);
         let mut pause = Pause::default();
         let mut has_spare_chunks = true;
         let mut looked_at = dense_at;

@@ -1,4 +1,4 @@
-//! State of a pipeline's watcher (`watch.rs`).
+//! State of a pipeline's watcher (`orphan_watch.rs`).
 //!
 //! A fork waits a limited time until the watcher thread has ended. The end of the process waits a limited time until no
 //! look is under way.

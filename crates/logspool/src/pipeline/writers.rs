@@ -8,8 +8,9 @@ use std::time::Duration;
 use logspool_sys::threads::spawn;
 
 use super::recovery::recover_target;
-use super::settings::queue_folder;
+use super::settings::{options, queue_folder};
 use super::state::Pipeline;
+use crate::collector::LONGEST_PAUSE;
 use crate::writer::Outlet;
 
 /// How long a thread without a sink waits for another sink.
@@ -52,5 +53,6 @@ fn write(outlet: &Outlet) {
     if !outlet.confirms() {
         recover();
     }
-    outlet.run(recover);
+    // The collector may have kept the records for its longest pause.
+    outlet.run(recover, || options().flush_interval.saturating_sub(LONGEST_PAUSE));
 }

@@ -1,6 +1,6 @@
 //! A living process delivers the records that dead processes of its user left, for any file.
 //!
-//! Every process with a pipeline looks for such records each half a second (`pipeline/watch.rs`). A look must therefore
+//! Every process with a pipeline looks for such records each half a second (`pipeline/orphan_watch.rs`). A look must therefore
 //! be cheap, and the processes must not all retry the same failed delivery. So the time of the next try is kept in the
 //! folder: it is stored in the timestamps of the dead process's lock file, which have no other meaning.
 //!

@@ -14,10 +14,10 @@ use logspool_sys::folder::Folder;
 use logspool_sys::fork_safe_lock::PerProcess;
 
 use super::MAX_SIDECARS;
+use super::handler_place::{HandlerPlace, NamedSidecar};
 use super::identity::Identity;
 use super::intent::INTENT;
 use super::locks;
-use super::place::{HandlerPlace, NamedSidecar};
 use super::side::Sidecar;
 
 /// A handle of an open sidecar. Dropping the last handle of this process closes the sidecar.

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::io;
 
-use super::place::Place;
+use super::destination::Place;
 use super::query;
 use crate::option::{self, OptionError, OptionRow, OptionShape, OptionTable};
 use crate::sink::Sink;

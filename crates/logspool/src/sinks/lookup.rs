@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::TABLE;
 use super::declared::{SinkRow, Traits};
-use super::place::{Place, SinkPlace};
+use super::destination::{Place, SinkPlace};
 use super::query;
 use crate::option::{self, OptionError, OptionShape};
 use crate::sink::Sink;

@@ -532,7 +532,7 @@ mod tests {
                 sink.take(lines);
             }
             assert_eq!(4, sink.gathered_records);
-            sink.close_if_due(Pace::Gather);
+            sink.close_if_due(Pace::Gather(Duration::MAX));
         }
 
         assert_eq!((4, WINDOW), (sink.gathered_records, sink.window.len()));
@@ -543,7 +543,7 @@ mod tests {
         let mut sink = unreachable();
         assert_eq!(NextCarry::Idle, sink.carry(Pace::Hurry).next);
         taken(&mut sink);
-        assert_eq!(NextCarry::AtTime(sink.due), sink.carry(Pace::Gather).next);
+        assert_eq!(NextCarry::AtTime(sink.due), sink.carry(Pace::Gather(Duration::MAX)).next);
         taken(&mut sink);
         sink.close_if_due(Pace::Hurry);
 
@@ -551,7 +551,7 @@ mod tests {
         assert!(sink.window[0].id.ends_with("/1-2"));
         taken(&mut sink);
         sink.due = Instant::now();
-        sink.close_if_due(Pace::Gather);
+        sink.close_if_due(Pace::Gather(Duration::MAX));
         assert!(sink.window[1].id.ends_with("/3-3"));
     }
 
@@ -570,12 +570,12 @@ mod tests {
             (1..=20).map(|number| Mark { end: number * 400, level: 20, class: 2, member: 0, seconds: 0 }).collect();
         taken(&mut sink);
         assert!(sink.due > Instant::now() + Duration::from_secs(30) && sink.has_room());
-        sink.close_if_due(Pace::Gather);
+        sink.close_if_due(Pace::Gather(Duration::MAX));
         assert!(sink.window.is_empty());
         sink.take(Lines { bytes: &bytes, marks: &marks, before: 0 });
 
         assert_eq!(vec!["/1-11", "/12-21"], {
-            sink.close_if_due(Pace::Gather);
+            sink.close_if_due(Pace::Gather(Duration::MAX));
             sink.window.iter().map(|chunk| &chunk.id[chunk.id.rfind('/').unwrap()..]).collect::<Vec<_>>()
         });
         assert!(sink.window.iter().all(|chunk| chunk.bytes.starts_with(b"\x93\xa7app.web\xc6")));

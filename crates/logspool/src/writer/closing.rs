@@ -239,7 +239,7 @@ mod tests {
         assert!(outlet.push(chunk(1), 0, 0));
         outlet.close_when_written(7);
         assert!(!outlet.answer(7), "a chunk is not written yet");
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         assert!(outlet.is_closed() && outlet.closed_at().is_some());
         assert_eq!(1, outlet.counts().written[2]);
@@ -253,7 +253,7 @@ mod tests {
         assert!(outlet.is_closing());
 
         assert!(outlet.answer(7));
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
         assert!(!outlet.is_closing() && outlet.closed_at().is_some());
     }
 
@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(0, outlet.flushed_ticket.load(Ordering::Relaxed), "the batch is not written yet");
         // Lets `run` return after everything is written.
         outlet.close_when_written(7);
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         assert_eq!(7, outlet.flushed_ticket.load(Ordering::Relaxed));
     }
@@ -290,7 +290,7 @@ mod tests {
         let outlet = Arc::new(outlet);
         let writer = std::thread::spawn({
             let outlet = outlet.clone();
-            move || outlet.run(|| ())
+            move || outlet.run(|| (), || Duration::MAX)
         });
 
         let begun = Instant::now();
@@ -315,7 +315,7 @@ mod tests {
         // Lets `run` return after everything is written.
         outlet.close_when_written(7);
         assert!(!outlet.answer(7));
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         assert_eq!(3, outlet.counts().written[2]);
         assert!(!outlet.wants_thread());

@@ -39,14 +39,14 @@ enum CourierAction {
 impl Outlet {
     /// Runs until the thread is asked to leave, or until the sink is closed or abandoned. On return the thread no
     /// longer counts as running.
-    pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn()) {
+    pub(super) fn deliver(&self, courier: &mut dyn Courier, on_arrival: impl Fn(), gather: impl Fn() -> Duration) {
         loop {
             match self.next_courier_action(courier.has_room()) {
                 CourierAction::Leave => return,
                 CourierAction::Take(chunk) => {
                     courier.take(Lines { bytes: &chunk.bytes, marks: &chunk.marks, before: 0 })
                 }
-                CourierAction::Carry => self.carry(courier, &on_arrival),
+                CourierAction::Carry => self.carry(courier, &on_arrival, gather()),
             }
         }
     }
@@ -106,10 +106,10 @@ impl Outlet {
         state.leave || state.dead.is_some() || self.is_done(state)
     }
 
-    fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn()) {
+    fn carry(&self, courier: &mut dyn Courier, on_arrival: &impl Fn(), gather: Duration) {
         // Do not gather records if the next batch waits for a fact to be noted.
         let hurries = self.notify.load(Ordering::Relaxed) || !self.lock().may_take();
-        let pace = if hurries { Pace::Hurry } else { Pace::Gather };
+        let pace = if hurries { Pace::Hurry } else { Pace::Gather(gather) };
         let carried = courier.carry(pace);
         // The arrival of a batch ends an earlier error, but not one that is about the records of that batch.
         let (before, after) =
@@ -156,7 +156,7 @@ impl Outlet {
     fn wait_for_more(&self, until: Option<Instant>, has_room: bool, pace: Pace) {
         let state = self.lock();
         let has_more = has_room && state.next_to_take().is_some();
-        let hurries = pace == Pace::Gather && self.notify.load(Ordering::Relaxed);
+        let hurries = pace != Pace::Hurry && self.notify.load(Ordering::Relaxed);
         if has_more || hurries || self.is_over(&state) {
             return;
         }
@@ -214,6 +214,7 @@ mod tests {
     struct Swift {
         segment: Arc<Segment>,
         taken: Arc<Mutex<Vec<(String, Noted)>>>,
+        paces: Arc<Mutex<Vec<Pace>>>,
         on_the_way: usize,
     }
 
@@ -232,7 +233,8 @@ mod tests {
             self.taken.lock().unwrap().push((String::from_utf8(lines.bytes.to_vec()).unwrap(), noted));
             self.on_the_way += 1;
         }
-        fn carry(&mut self, _: Pace) -> CarryOutcome {
+        fn carry(&mut self, pace: Pace) -> CarryOutcome {
+            self.paces.lock().unwrap().push(pace);
             CarryOutcome {
                 arrived: std::mem::take(&mut self.on_the_way),
                 error: None,
@@ -265,10 +267,26 @@ mod tests {
     }
 
     #[test]
+    fn a_courier_learns_how_long_a_record_may_wait() {
+        let segment = Arc::new(Segment::in_memory(None).unwrap());
+        let paces = Arc::default();
+        let sink = Swift { segment: segment.clone(), taken: Arc::default(), paces: Arc::clone(&paces), on_the_way: 0 };
+        let definition = NullOptions {}.define(Descriptor::Open);
+        let outlet = Outlet::new(1, definition, None, Box::new(sink), segment, Arc::new(Budget::new(0)));
+        outlet.push(chunk(1), 0, 0);
+        outlet.close_when_written(1);
+        outlet.answer(1);
+        outlet.run(|| (), || Duration::from_secs(3));
+
+        assert_eq!([Pace::Gather(Duration::from_secs(3))], paces.lock().unwrap()[..]);
+    }
+
+    #[test]
     fn no_batch_overtakes_a_dropped_or_reported_one_before_it_is_noted() {
         let segment = Arc::new(Segment::in_memory(None).unwrap());
         let taken = Arc::default();
-        let sink = Box::new(Swift { segment: segment.clone(), taken: Arc::clone(&taken), on_the_way: 0 });
+        let (paces, taken_by_sink) = (Arc::default(), Arc::clone(&taken));
+        let sink = Box::new(Swift { segment: segment.clone(), taken: taken_by_sink, paces, on_the_way: 0 });
         let definition = NullOptions {}.define(Descriptor::Open);
         let outlet = Outlet::new(1, definition, None, sink, segment, Arc::new(Budget::new(0)));
         for batch in [1, 2, 3, 4, 5, 6, 7] {
@@ -284,7 +302,7 @@ mod tests {
         }
         outlet.close_when_written(1);
         outlet.answer(1);
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         let expected = [("1", (0, 0, 0)), ("2", (0, 0, 0)), ("5", (4, 4, 0)), ("6", (5, 6, 6)), ("7", (5, 6, 6))];
         let expected = expected.map(|(batch, noted)| (format!("{batch}\n"), noted));
@@ -357,7 +375,7 @@ mod tests {
         }
         outlet.close_when_written(1);
         outlet.answer(1);
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         assert_eq!(5, sent_at_wait.load(Ordering::Relaxed));
     }
@@ -400,7 +418,7 @@ mod tests {
         }
         outlet.close_when_written(1);
         outlet.answer(1);
-        outlet.run(|| ());
+        outlet.run(|| (), || Duration::MAX);
 
         let counts = outlet.counts();
         assert_eq!((5, 5), (counts.written[2], counts.dropped[DropReason::Rejected as usize][2]));

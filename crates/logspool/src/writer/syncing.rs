@@ -335,7 +335,7 @@ mod tests {
         fn runs<T>(&self, test: impl FnOnce() -> T) -> T {
             let outlet = &self.outlet;
             std::thread::scope(|scope| {
-                scope.spawn(|| outlet.run(|| ()));
+                scope.spawn(|| outlet.run(|| (), || Duration::MAX));
                 let _leave = Leave(outlet);
                 test()
             })
@@ -460,7 +460,7 @@ mod tests {
         stage.outlet.close_when_written(7);
         stage.outlet.answer(7);
         stage.results.send(Ok(())).unwrap();
-        stage.outlet.run(|| ());
+        stage.outlet.run(|| (), || Duration::MAX);
 
         assert_eq!(1, stage.begun.try_recv().unwrap());
         assert!(stage.wait(1));

@@ -117,11 +117,12 @@ impl Outlet {
     }
 
     /// Body of the writer thread. Runs until the thread is asked to leave, or until the sink is closed. If the
-    /// destination confirms, calls `on_arrival` after each arrival of batches.
-    pub fn run(&self, on_arrival: impl Fn()) {
+    /// destination confirms, calls `on_arrival` after each arrival of batches, and `gather` for the longest time that
+    /// a record may wait for others.
+    pub fn run(&self, on_arrival: impl Fn(), gather: impl Fn() -> Duration) {
         let mut sink_slot = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         match sink_slot.as_mut().and_then(|sink| sink.courier()) {
-            Some(courier) => self.deliver(courier, on_arrival),
+            Some(courier) => self.deliver(courier, on_arrival, gather),
             None => self.write_chunks(sink_slot.as_mut()),
         }
         let state = self.lock();
@@ -466,7 +467,7 @@ mod tests {
         let outlet = Outlet::new(1, definition, None, Box::new(Away(tries.clone())), segment, budget);
         let begun = Instant::now();
         std::thread::scope(|scope| {
-            scope.spawn(|| outlet.run(|| ()));
+            scope.spawn(|| outlet.run(|| (), || Duration::MAX));
             for batch in 1..=200 {
                 let marks = vec![Mark { end: 2, level: 20, class: 2, member: 0, seconds: 0 }];
                 outlet.push(

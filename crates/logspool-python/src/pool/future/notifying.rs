@@ -112,7 +112,7 @@ pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) ->
     let (py, fields) = (future.py(), future.fields());
     let mut list: Option<Owned> = None;
     loop {
-        let locked = fields.promise.lock(true);
+        let locked = fields.promise.lock_and_watch();
         if fields.promise.state().is_done() {
             drop(locked);
             return match call(future, callback) {
@@ -163,7 +163,7 @@ pub fn add_done_callback(future: FutureRef<'_, '_>, callback: Object<'_, '_>) ->
 pub fn callbacks(future: FutureRef<'_, '_>) -> PyResult<Owned> {
     let (py, fields) = (future.py(), future.fields());
     let found = {
-        let _locked = fields.promise.lock(false);
+        let _locked = fields.promise.lock();
         object_in(py, &fields.callbacks)
     };
     let list = PyList::empty(py);

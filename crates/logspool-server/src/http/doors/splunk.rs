@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::door::{Door, json};
 use super::receive::{DoorReader, receive};
 use crate::decoders::convert::{self, lossy};
-use crate::decoders::splunk;
+use crate::decoders::splunk::{self, EventError};
 use crate::http::body::RequestBody;
 use crate::http::context::Context;
 use crate::http::error::HttpError;
@@ -52,8 +52,17 @@ async fn events(
     headers: HeaderMap,
     sent: Result<RequestBody, HttpError>,
 ) -> Result<Response, HttpError> {
-    receive(&context, peer, &headers, sent?, |body, reader: &mut DoorReader<'_>| {
-        splunk::objects(body, |object| reader.add(object, splunk::read(object))).map_err(|error| {
+    let mut unreadable = None;
+    let received = receive(&context, peer, &headers, sent?, |body, reader: &mut DoorReader<'_>| {
+        let objects = splunk::objects(body, |object| {
+            let event = splunk::read(object);
+            if let (None, Err(error)) = (&unreadable, &event) {
+                unreadable = Some(error.clone());
+            }
+            reader.add(object, event);
+        });
+        objects.map_err(|error| {
+            unreadable = None;
             let number = reader.records();
             HttpError(StatusCode::BAD_REQUEST, format!("invalid data format: event {number} is not JSON: {error}"))
         })?;
@@ -62,10 +71,26 @@ async fn events(
             _ => Ok(()),
         }
     })
-    .await?;
-    Ok(success())
+    .await;
+    match (received, unreadable) {
+        (Ok(()), _) => Ok(success()),
+        (Err(HttpError(StatusCode::BAD_REQUEST, why)), Some(first)) => {
+            Ok(numbered(StatusCode::BAD_REQUEST, &why, event_code(&first)))
+        }
+        (Err(error), _) => Err(error),
+    }
 }
 
+/// Splunk's number of the reason why an event cannot be read.
+fn event_code(error: &EventError) -> u8 {
+    match error {
+        EventError::Format(_) => INVALID_FORMAT,
+        EventError::Missing => 12,
+        EventError::Blank => 13,
+    }
+}
+
+const INVALID_FORMAT: u8 = 6;
 const NO_DATA: &str = "no data";
 
 /// The facts of the query string about the lines of a body.
@@ -117,9 +142,11 @@ fn failure(status: StatusCode, why: &str) -> Response {
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => 9,
         status if status.is_server_error() => 8,
         _ if why == NO_DATA => 5,
-        _ if why.contains("event field is required") => 12,
-        _ if why.contains("event field cannot be blank") => 13,
-        _ => 6,
+        _ => INVALID_FORMAT,
     };
+    numbered(status, why, code)
+}
+
+fn numbered(status: StatusCode, why: &str, code: u8) -> Response {
     json(status, &json!({ "text": why, "code": code }))
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use logspool_lanes::manifest;
-use logspool_lanes::queue::producer::Producer;
+use logspool_lanes::queue::producer::{LaneUse, Producer};
 use logspool_lanes::segment::Segment;
 use logspool_lanes::segment::layout::{LaneRange, ManifestHead, Table};
 use logspool_record::definition::Descriptor;
@@ -33,7 +33,7 @@ impl Process {
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         let segment = Segment::create_in(Folder::open(folder.path()).unwrap(), None).unwrap();
         segment.prepare_shared_lanes();
-        let lane = || Producer::new(&segment, segment.take_lane().unwrap(), false, 1);
+        let lane = || Producer::new(&segment, segment.take_lane().unwrap(), LaneUse::Own, 1);
         let (producer, other) = (lane(), lane());
         Self { folder, segment, producer, other, logged: 0 }
     }

@@ -22,7 +22,7 @@ use super::{BatchVerdict, HttpAnswer, HttpClient, HttpFormat, HttpRecord, HttpSe
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, RefusedRecord, Sink, SinkError, Stream};
 use crate::sinks::service::random;
 
-/// Maximum time that a request gathers records.
+/// Maximum time that a request gathers records. A shorter `flush_interval` limits it further.
 ///
 /// Chosen: a reader of a log does not notice it, and a program that logs steadily makes five requests a second.
 const MAX_GATHER_TIME: Duration = Duration::from_millis(200);
@@ -53,8 +53,8 @@ pub struct HttpSink {
     /// Records that are not in a parcel yet.
     gathered: VecDeque<KeptRecord>,
     gathered_bytes: usize,
-    /// When gathered records must be sent. Meaningful only while there are some.
-    due: Instant,
+    /// Since when there are gathered records. Meaningful only while there are some.
+    gathers_since: Instant,
     /// For each batch that has not arrived, oldest first, how many of its records have not arrived.
     batches: VecDeque<usize>,
     /// Number of the first of these batches.
@@ -89,7 +89,7 @@ impl HttpSink {
             next_number: 1,
             gathered: VecDeque::new(),
             gathered_bytes: 0,
-            due: now,
+            gathers_since: now,
             batches: VecDeque::new(),
             first_batch: 0,
             parcel: Parcel::default(),
@@ -101,10 +101,18 @@ impl HttpSink {
         })
     }
 
+    /// When gathered records must be sent.
+    fn due(&self, pace: Pace) -> Instant {
+        match pace {
+            Pace::Hurry => self.gathers_since,
+            Pace::Gather(longest) => self.gathers_since + longest.min(MAX_GATHER_TIME),
+        }
+    }
+
     /// Puts the next records into a parcel, if they are due.
     fn pack(&mut self, pace: Pace) {
         let is_full = self.gathered_bytes >= self.batch_bytes || self.gathered.len() >= self.batch_records;
-        if self.gathered.is_empty() || !(is_full || pace == Pace::Hurry || Instant::now() >= self.due) {
+        if self.gathered.is_empty() || !(is_full || Instant::now() >= self.due(pace)) {
             return;
         }
         let (mut count, mut bytes) = (0, 0);
@@ -238,7 +246,7 @@ impl Courier for HttpSink {
 
     fn take(&mut self, lines: Lines<'_>) {
         if self.gathered.is_empty() {
-            self.due = Instant::now() + MAX_GATHER_TIME;
+            self.gathers_since = Instant::now();
         }
         let batch = self.first_batch + self.batches.len() as u64;
         let mut from = 0;
@@ -273,7 +281,7 @@ impl Courier for HttpSink {
             }
             if self.parcel.is_done() {
                 if !self.gathered.is_empty() {
-                    carried.next = NextCarry::AtTime(self.due);
+                    carried.next = NextCarry::AtTime(self.due(pace));
                 }
                 break;
             }

@@ -189,6 +189,17 @@ fn a_request_has_at_most_the_records_and_bytes_of_the_options() {
 }
 
 #[test]
+fn a_record_that_may_not_wait_is_sent_alone() {
+    let (address, _) = receiver(|_, _| ok());
+    let mut sink = sink("loki", &[("address", &address)]);
+    let courier = sink.courier().unwrap();
+    take(courier, &messages(1));
+    let CarryOutcome { arrived, next, .. } = courier.carry(Pace::Gather(Duration::ZERO));
+
+    assert!(arrived == 1 || next == NextCarry::OnAnswer, "{next:?}");
+}
+
+#[test]
 fn a_receiver_that_cannot_take_records_now_gets_them_later() {
     let (address, requests) = receiver(|_, count| match count {
         0 => Reply::Answer(500, "", "no".to_owned()),
