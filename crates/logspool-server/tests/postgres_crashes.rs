@@ -45,7 +45,7 @@ fn acked_records_survive_crashes_of_the_server_without_duplicates() {
                     [chunk("a", 1, first, first + CHUNK - 1, place), chunk("b", 1, first, first + CHUNK - 1, place)];
                 let written = write(&mut store, &group);
                 assert_eq!(vec![Outcome::Committed; 2], written.outcomes);
-                assert_eq!(0, written.missing);
+                assert_eq!(0, written.expired);
                 acked.store(first + CHUNK - 1, Ordering::Relaxed);
                 first += CHUNK;
             }
