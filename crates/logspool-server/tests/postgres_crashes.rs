@@ -146,7 +146,7 @@ fn pass(mut from: UnixStream, mut to: UnixStream, mut may: impl FnMut(&[u8]) -> 
 }
 
 #[test]
-fn watermarks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
+fn marks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
     let Some(server) = Server::start() else { return };
     let between = CrashingProxy::new(&server);
     let mut store = writer(&between.url());

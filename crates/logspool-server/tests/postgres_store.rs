@@ -99,7 +99,7 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
         (written(&[Committed], 3, 2, 0), vec![chunk("s", 1, 11, 15, Later)]),
         (written(&[Committed, older], 2, 0, 4), vec![chunk("s", 2, 1, 2, First), chunk("s", 1, 22, 23, Later)]),
     ] {
-        // One writer knows the watermarks, another one has to read them.
+        // One writer knows the marks, another one has to read them.
         assert_eq!(expected, store.write(&group).unwrap());
         let again = writer(&database.url).write(&group).unwrap();
         assert_eq!((expected.outcomes, 0), (again.outcomes, again.stored));
@@ -117,7 +117,7 @@ fn a_stream_that_moves_between_two_services_is_stored_once() {
     other.write(&[chunk("s", 1, 11, 20, First)]).unwrap();
     other.write(&[chunk("new", 1, 1, 5, First)]).unwrap();
 
-    // The watermarks that the first writer knows are out of date now.
+    // The marks that the first writer knows are out of date now.
     let written = one.write(&[chunk("s", 1, 15, 25, First), chunk("new", 1, 1, 6, First)]).unwrap();
 
     assert_eq!((6, 11, 0), (written.stored, written.repeated, written.expired));
@@ -142,6 +142,24 @@ fn the_mark_of_a_stream_stays_when_it_ends() {
     assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams WHERE ended AND last = 3"));
     let late = writer(&database.url).write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
     assert_eq!((0, 3), (late.stored, late.repeated));
+}
+
+#[test]
+fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    // Names in a random order, as those of programs.
+    let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    for group in 0..20 {
+        let streams = (1..=1000).map(|number| name(group * 1000 + number));
+        let parts: Vec<_> = streams.flat_map(|stream| [chunk(&stream, 1, 1, 1, First), end(&stream, 1)]).collect();
+        assert_eq!(1000, store.write(&parts).unwrap().stored);
+    }
+
+    let bytes = database.number("SELECT pg_total_relation_size('logspool.streams')");
+    assert_eq!(20_000, database.number("SELECT count(*) FROM logspool.streams WHERE ended"));
+    println!("a mark takes {} bytes", bytes / 20_000);
+    assert!(bytes / 20_000 <= 200, "{} bytes", bytes / 20_000);
 }
 
 #[test]
@@ -194,7 +212,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
     let messages: Vec<&str> = refused.iter().map(|row| row.get(1)).collect();
     assert_eq!(vec!["s/1/13", "s/1/14", "t/1/13"], messages);
     assert!(refused[0].get::<_, &str>(0).contains("violates check constraint"));
-    // The record counts as delivered: its watermark has moved.
+    // The record counts as delivered: its mark has changed.
     assert_eq!(0, writer(&database.url).write(&group).unwrap().stored);
     assert_eq!(3, database.number("SELECT count(*) FROM logspool.quarantine"));
 }
@@ -424,7 +442,7 @@ fn no_stream_is_forgotten_because_the_server_clock_is_or_was_ahead() {
 }
 
 #[test]
-fn old_records_and_watermarks_stay_for_a_while_if_the_clock_may_have_jumped() {
+fn old_records_and_marks_stay_for_a_while_if_the_clock_may_have_jumped() {
     let Some(database) = database() else { return };
     let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(2), ..config(&database.url) });
     store.write(&[chunk("s", 1, 1, 1, First)]).unwrap();

@@ -142,6 +142,27 @@ fn the_mark_of_a_stream_stays_when_it_ends() {
     assert_eq!(written(&[Committed], [0, 10, 0, 0]), store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap());
 }
 
+#[test]
+fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
+    let bytes = || -> i64 {
+        let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+        file.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
+            .unwrap()
+    };
+    let before = bytes();
+    // Names in a random order, as those of programs.
+    let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    for group in 0..20 {
+        let ends = (1..=1000).map(|number| Chunk { end: true, ..opening(&name(group * 1000 + number), 1 << 60, 1, 0) });
+        store.write(&ends.map(|end| delivery(&[], Some(end))).collect::<Vec<_>>()).unwrap();
+    }
+
+    println!("a mark takes {} bytes", (bytes() - before) / 20_000);
+    assert!((bytes() - before) / 20_000 <= 200, "{} bytes", (bytes() - before) / 20_000);
+}
+
 /// Makes SQLite refuse records, by a constraint that the store does not have.
 fn refuse(folder: &std::path::Path, condition: &str) {
     let file = Connection::open(folder.join("2026-11-22.sqlite")).unwrap();

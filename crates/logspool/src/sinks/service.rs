@@ -525,6 +525,29 @@ mod tests {
     }
 
     #[test]
+    fn a_single_write_of_dropped_records_succeeds_and_counts_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut sink = ServiceSink::new(ServiceOptions::at(address)).unwrap();
+        let id = chunk::id(sink.stream, 1, 1);
+        let service = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let mut peer = listener.accept().unwrap().0;
+            peer.read_exact(&mut [0; 1]).unwrap();
+            let answer = [&b"\x82\xa3ack"[..], &[0xd9, id.len() as u8], id.as_bytes(), b"\xa7dropped\xa3old"].concat();
+            peer.write_all(&answer).unwrap();
+            peer
+        });
+        let marks = [Mark { end: 5, level: 20, class: 2, member: 0, seconds: 0 }];
+        let written = sink.write(Lines { bytes: b"entry", marks: &marks, before: 0 });
+
+        assert_eq!(5, written.unwrap());
+        assert_eq!(([0, 0, 1, 0, 0, 0], [0; 6]), (sink.take_refused(), sink.take_refused()));
+        assert!(sink.trouble().unwrap().to_string().contains("drops 1 records for ever: old"));
+        drop(service.join().unwrap());
+    }
+
+    #[test]
     fn pauses_double_up_to_the_longest_and_half_of_each_is_random() {
         let mut sink = unreachable();
         for expected in [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_millis) {

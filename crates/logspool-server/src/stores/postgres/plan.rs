@@ -78,10 +78,10 @@ impl<'a> TransactionPlan<'a> {
             self.written.expired = self.written.expired.saturating_add(expired);
             if before != Some(&mark) {
                 let was = was.cloned();
-                self.moves.entry(name).and_modify(|change| change.now.clone_from(&mark)).or_insert(MarkChange {
-                    was,
-                    now: mark,
-                });
+                self.moves
+                    .entry(name)
+                    .and_modify(|change| change.now.clone_from(&mark))
+                    .or_insert(MarkChange { was, now: mark });
             }
         }
         outcome

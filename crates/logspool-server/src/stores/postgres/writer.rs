@@ -369,7 +369,14 @@ async fn commit(
             .query_one(
                 &statements.change_marks,
                 &[
-                    &names, &now.epochs, &now.lasts, &now.gaps, &now.ended, &was.epochs, &was.lasts, &was.gaps,
+                    &names,
+                    &now.epochs,
+                    &now.lasts,
+                    &now.gaps,
+                    &now.ended,
+                    &was.epochs,
+                    &was.lasts,
+                    &was.gaps,
                     &was.ended,
                 ],
             )

@@ -141,6 +141,7 @@ mod tests {
     use logspool_record::msgpack::{Item, Reader};
 
     use super::*;
+    use crate::sink::NextCarry;
 
     fn options(bytes: &[u8]) -> (Vec<u8>, Vec<(String, String)>) {
         let mut reader = Reader::new(bytes);
@@ -168,6 +169,30 @@ mod tests {
         let chunk = SentChunk::new(id(stream, 11, 3), "logspool", b"entries", 3, Packing::Plain);
 
         assert_eq!((b"entries".to_vec(), owned(&[("chunk", &expected), ("size", "Int(3)")])), options(&chunk.bytes));
+    }
+
+    #[test]
+    fn dropped_records_are_reported_with_the_batch_that_they_belong_to() {
+        let counts = |debug, error| [debug, 0, 0, 0, error, 0];
+        let arrive = |batches, classes, dropped: Option<&str>, cut: &mut ClassCounts, carried: &mut CarryOutcome| {
+            let chunk = SentChunk::new("c".to_owned(), "t", b"", 1, Packing::Plain);
+            let dropped = dropped.map(str::to_owned);
+            SentChunk { batches, classes, dropped, acked: true, ..chunk }.arrive(cut, carried);
+        };
+        let mut cut = ClassCounts::default();
+        let mut carried = CarryOutcome { arrived: 0, error: None, refused: Vec::new(), next: NextCarry::Idle };
+        arrive(1, vec![counts(1, 0)], None, &mut cut, &mut carried);
+        // The second of these batches continues in two more chunks; the service stores the last.
+        arrive(1, vec![counts(0, 1), counts(2, 0)], Some("too old"), &mut cut, &mut carried);
+        arrive(0, vec![counts(0, 1)], Some("too old"), &mut cut, &mut carried);
+        assert_eq!((2, counts(2, 1)), (carried.arrived, cut));
+        arrive(2, vec![counts(9, 9), counts(9, 9)], None, &mut cut, &mut carried);
+
+        let refused: Vec<_> = carried.refused.iter().map(|record| (record.batch, record.class)).collect();
+        assert_eq!((4, vec![(1, 4), (2, 0), (2, 0), (2, 4)]), (carried.arrived, refused));
+        assert_eq!(ClassCounts::default(), cut);
+        let error = carried.error.unwrap().to_string();
+        assert_eq!("the service drops 3 records for ever: too old", error);
     }
 
     #[test]
