@@ -18,7 +18,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 
+import postgres
+
 import executables
+from ports import free_port
 from suite import dispositions
 from suite.fixtures import queue_dir  # noqa: F401
 
@@ -214,6 +217,17 @@ def start_service(logspool_binary, tmp_path):
 def service(start_service) -> Service:
     """A service with the usual set-up."""
     return start_service()
+
+
+@pytest.fixture
+def database():
+    """A PostgreSQL that can be killed."""
+    folder = postgres.programs()
+    if folder is None:
+        pytest.skip("LOGSPOOL_WITHOUT_POSTGRES is set")
+    server = postgres.Postgres(folder, free_port())
+    yield server
+    server.close()
 
 
 @pytest.fixture

@@ -22,17 +22,6 @@ FULL = os.environ.get("LOGSPOOL_FAULTS") == "full"
 DEADLINE = 60.0
 
 
-@pytest.fixture
-def database():
-    """A PostgreSQL that can be killed."""
-    folder = postgres.programs()
-    if folder is None:
-        pytest.skip("LOGSPOOL_WITHOUT_POSTGRES is set")
-    server = postgres.Postgres(folder, free_port())
-    yield server
-    server.close()
-
-
 def wait_ready(service, status: int, seconds: float = DEADLINE) -> str:
     """Wait until `/readyz` answers with `status`; return its text."""
     until = time.monotonic() + seconds

@@ -4,7 +4,7 @@
 //! One thread checks the folders once a second. The crate `logspool` (`logspool::recover`) finds the owners of the
 //! files, the dead programs, and other processes that recover the same files. This module decides where records are
 //! delivered, and takes the records for this service. They pass the intake like chunks of a connection: in the stream
-//! of the dead client, and with the numbers that the client gave them. So the watermark prevents that a record is
+//! of the dead client, and with the numbers that the client gave them. So the mark of the stream prevents that a record is
 //! stored twice, even if the client had already sent it.
 //!
 //! | records for | of this user's programs | of another user's (as root) |
@@ -278,7 +278,8 @@ impl Adopter for FolderAdoption {
 
     fn take(&self, taken: &AdoptedRecords<'_>) -> io::Result<()> {
         let batch = self.batch(taken);
-        let last = taken.first + batch.len() as u64 - 1;
+        let records = batch.len();
+        let last = taken.first + records as u64 - 1;
         let id = format!("{:032x}/{}/{}-{last}", taken.stream.id, taken.stream.epoch, taken.first);
         let Some(ChunkId { stream, epoch, first, last }) = ChunkId::parse(&id) else {
             return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an invalid id: {id}")));
@@ -294,6 +295,10 @@ impl Adopter for FolderAdoption {
         });
         match outcome {
             Ok(Outcome::Committed) => Ok(()),
+            Ok(Outcome::Dropped(why)) => {
+                tracing::warn!("dropped {records} records of a dead program: {}", why.text());
+                Ok(())
+            }
             Ok(Outcome::Refused) => Err(io::Error::other("another sender uses its stream now")),
             Err(_) => Err(io::Error::other("the service is shutting down")),
         }

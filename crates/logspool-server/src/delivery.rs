@@ -9,6 +9,11 @@ use crate::batch::Batch;
 use crate::budget::Reservation;
 use crate::fence::Fence;
 
+/// Maximum length of a stream's name in bytes. A chunk with a longer name is stored like a batch without numbers.
+///
+/// Chosen: clients use names like a UUID, which are far shorter. PostgreSQL refuses keys longer than about 2,700 bytes.
+pub const MAX_STREAM_BYTES: usize = 255;
+
 /// The part of a stream that a batch holds: the numbers of its first and last record.
 ///
 /// A stream is the output of one client process. An epoch begins when the client loses track of the records it has
@@ -25,7 +30,7 @@ pub struct Chunk {
     pub last: u64,
     /// Position of the chunk on its connection.
     pub position: ChunkPosition,
-    /// True if the stream ends with this chunk, so that its state can be forgotten.
+    /// True if the stream ends with this chunk.
     pub end: bool,
 }
 
@@ -33,7 +38,7 @@ pub struct Chunk {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkPosition {
     /// The first chunk of its connection. A client begins a connection with its oldest chunk that has no ack. So
-    /// records that are missing before this chunk are lost, and are counted as a gap.
+    /// records that are missing before this chunk may be on their way over another service. They are an open gap.
     First,
     /// A later chunk. It must follow the previous chunk without a gap; otherwise it is refused.
     Later,
@@ -44,9 +49,27 @@ pub enum ChunkPosition {
 pub enum Outcome {
     /// All records of the batch are in the store. The store wrote them now or had them already.
     Committed,
+    /// No record of the batch can ever be stored. The sender gets an ack with the reason.
+    Dropped(DropReason),
     /// The batch does not follow the stored records, or a newer connection sends the stream now. The connection has to
     /// be closed without an ack.
     Refused,
+}
+
+/// The reason why a chunk can never be stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DropReason {
+    /// The store has a newer epoch of the stream. It no longer knows which records of the older one it has.
+    OlderEpoch,
+}
+
+impl DropReason {
+    /// The reason in the ack.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::OlderEpoch => "the store has a newer epoch of the stream",
+        }
+    }
 }
 
 /// A batch that the stores share, with the recipient of its outcome.

@@ -10,7 +10,7 @@ pub struct Fence(Arc<AtomicBool>);
 impl Fence {
     /// True if a newer connection sends the stream.
     pub fn is_replaced(&self) -> bool {
-        // Relaxed: if the flag is seen late, a later chunk is refused instead of this one. The watermark decides which
+        // Relaxed: if the flag is seen late, a later chunk is refused instead of this one. The mark decides which
         // records are stored.
         self.0.load(Ordering::Relaxed)
     }

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 
 use crate::batch::Batch;
 use crate::budget::{Budget, Reservation};
-use crate::delivery::{Chunk, Delivery, Outcome, UnackedCount};
+use crate::delivery::{Chunk, Delivery, DropReason, Outcome, UnackedCount};
 use crate::fence::Fence;
 use crate::metrics::{Metrics, StoreMetrics};
 use crate::origin::Origin;
@@ -329,6 +329,9 @@ impl Writer {
             problems.push(error.to_string());
         }
         self.metrics.note_problems(problems);
+        if let Some(gaps) = self.metrics.watch_call(|| self.store.gap_counts()) {
+            self.metrics.count_gaps(gaps);
+        }
     }
 
     /// Logs an error with its consequence `what`, unless the same warning was logged a short time ago.
@@ -373,8 +376,11 @@ impl Writer {
     }
 
     fn settle(&self, delivery: &Delivery, outcome: Outcome) {
-        if outcome == Outcome::Refused {
-            self.metrics.count_refused(delivery.batch.len() as u64);
+        let records = delivery.batch.len() as u64;
+        match outcome {
+            Outcome::Committed => {}
+            Outcome::Dropped(DropReason::OlderEpoch) => self.metrics.count_outdated(records),
+            Outcome::Refused => self.metrics.count_refused(records),
         }
         delivery.settle(outcome);
     }

@@ -16,7 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 use serde::{Deserialize, Serialize};
 
 use crate::kernel_drops::lost_in_kernel;
-use crate::store::WriteResult;
+use crate::store::{GapCounts, WriteResult};
 
 /// The number of queries in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -82,9 +82,11 @@ pub struct Metrics {
     tails_refused: Counters,
     stored: Counters,
     repeated: Counters,
-    missing: Counters,
+    missing: Gauges,
+    expired: Counters,
     quarantined: Counters,
     refused: Counters,
+    outdated: Counters,
     errors: Counters,
     seconds: Family<Label, Histogram, fn() -> Histogram>,
     stores: Mutex<Vec<Arc<StoreMetrics>>>,
@@ -145,9 +147,11 @@ pub struct StoreMetrics {
     name: String,
     stored: Counter,
     repeated: Counter,
-    missing: Counter,
+    missing: Gauge,
+    expired: Counter,
     quarantined: Counter,
     refused: Counter,
+    outdated: Counter,
     errors: Counter,
     seconds: Histogram,
     health: Mutex<Option<StoreFailure>>,
@@ -174,8 +178,12 @@ pub struct StoreSummary {
     pub records_stored: u64,
     pub records_repeated: u64,
     pub records_missing: u64,
+    #[serde(default)]
+    pub records_missing_expired: u64,
     pub records_quarantined: u64,
     pub records_refused: u64,
+    #[serde(default)]
+    pub records_outdated: u64,
     pub errors: u64,
     pub trouble: Option<String>,
     #[serde(default)]
@@ -201,9 +209,11 @@ impl Default for Metrics {
         let adopted = counters("records_adopted", "delivered records of dead programs, by destination");
         let stored = counters("records_stored", "records committed, by store");
         let repeated = counters("records_repeated", "records received again that were stored before, by store");
-        let missing = counters("records_missing", "records that are missing in numbered streams, by store");
+        let help = "missing records of numbered streams that the store no longer waits for, by store";
+        let expired = counters("records_missing_expired", help);
         let quarantined = counters("records_quarantined", "records that the store could not accept, by store");
         let refused = counters("records_refused", "refused records, which their senders send again, by store");
+        let outdated = counters("records_outdated", "dropped records of older epochs of their streams, by store");
         let errors = counters("store_errors", "failed transactions, by store");
         let queries_refused = counters("queries_refused", "queries answered with 429, by reason");
         let tails_refused = counters("tails_refused", "live tails answered with 429, by reason");
@@ -213,6 +223,9 @@ impl Default for Metrics {
         registry.register("connections", "open connections", connections.clone());
         let queries = Gauges::default();
         registry.register("queries", "queries that wait, run, or have unread results, by state", queries.clone());
+        let missing = Gauges::default();
+        let help = "records that are missing in numbered streams now and may still arrive, by store";
+        registry.register("records_missing", help, missing.clone());
         let tails = Gauge::default();
         registry.register("tails", "live tails", tails.clone());
         let ports = DatagramPorts::default();
@@ -247,8 +260,10 @@ impl Default for Metrics {
             stored,
             repeated,
             missing,
+            expired,
             quarantined,
             refused,
+            outdated,
             errors,
             seconds,
             stores: Mutex::default(),
@@ -266,9 +281,11 @@ impl Metrics {
             name: name.to_owned(),
             stored: of(&self.stored),
             repeated: of(&self.repeated),
-            missing: of(&self.missing),
+            missing: self.missing.get_or_create(&label).clone(),
+            expired: of(&self.expired),
             quarantined: of(&self.quarantined),
             refused: of(&self.refused),
+            outdated: of(&self.outdated),
             errors: of(&self.errors),
             seconds: self.seconds.get_or_create(&label).clone(),
             health: Mutex::default(),
@@ -386,15 +403,26 @@ impl StoreMetrics {
     pub fn count_written(&self, written: &WriteResult, took: Duration) {
         self.stored.inc_by(written.stored);
         self.repeated.inc_by(written.repeated);
-        self.missing.inc_by(written.missing);
+        self.expired.inc_by(written.expired);
         self.quarantined.inc_by(written.quarantined);
         self.seconds.observe(took.as_secs_f64());
         *self.lock_health() = None;
     }
 
+    /// Sets the number of missing records, and counts those that expired.
+    pub fn count_gaps(&self, gaps: GapCounts) {
+        self.missing.set(i64::try_from(gaps.open).unwrap_or(i64::MAX));
+        self.expired.inc_by(gaps.expired);
+    }
+
     /// Counts records that the store refused: a newer connection sends them, or records before them are missing.
     pub fn count_refused(&self, records: u64) {
         self.refused.inc_by(records);
+    }
+
+    /// Counts records that the store can never take, because it has a newer epoch of their stream.
+    pub fn count_outdated(&self, records: u64) {
+        self.outdated.inc_by(records);
     }
 
     /// Counts a failed transaction.
@@ -448,9 +476,11 @@ impl StoreMetrics {
             store: self.name.clone(),
             records_stored: self.stored.get(),
             records_repeated: self.repeated.get(),
-            records_missing: self.missing.get(),
+            records_missing: u64::try_from(self.missing.get()).unwrap_or_default(),
+            records_missing_expired: self.expired.get(),
             records_quarantined: self.quarantined.get(),
             records_refused: self.refused.get(),
+            records_outdated: self.outdated.get(),
             errors: self.errors.get(),
             trouble: self.failure().map(|trouble| trouble.why),
             problems: self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone(),
@@ -480,8 +510,11 @@ mod tests {
     fn the_text_has_all_counts() {
         let metrics = Metrics::default();
         let store = metrics.store("sqlite");
-        store
-            .count_written(&WriteResult { stored: 3, repeated: 2, ..WriteResult::default() }, Duration::from_millis(3));
+        store.count_written(
+            &WriteResult { stored: 3, repeated: 2, expired: 6, ..WriteResult::default() },
+            Duration::from_millis(3),
+        );
+        store.count_gaps(GapCounts { open: 9, expired: 1 });
         metrics.frames("pickle").add(5);
         metrics.reject("pickle", 1);
         metrics.drop_records("udp_full", 4);
@@ -492,6 +525,8 @@ mod tests {
         for line in [
             "logspool_service_records_stored_total{store=\"sqlite\"} 3",
             "logspool_service_records_repeated_total{store=\"sqlite\"} 2",
+            "logspool_service_records_missing{store=\"sqlite\"} 9",
+            "logspool_service_records_missing_expired_total{store=\"sqlite\"} 7",
             "logspool_service_frames_total{protocol=\"pickle\"} 5",
             "logspool_service_frames_rejected_total{protocol=\"pickle\"} 1",
             "logspool_service_records_dropped_total{reason=\"udp_full\"} 4",

@@ -16,8 +16,8 @@ pub trait Store: Send {
     /// Writes the batches in one transaction and returns when all of them are durable. There is one outcome for each
     /// batch.
     ///
-    /// Chunks follow the rules of [`crate::stores::watermark::judge`]; the watermark moves in the same transaction. If the
-    /// store cannot take a record, the same transaction puts the record into quarantine, with the reason.
+    /// Chunks follow the rules of [`crate::stores::mark::judge`]; the mark of the stream changes in the same transaction.
+    /// If the store cannot take a record, the same transaction puts the record into quarantine, with the reason.
     ///
     /// # Errors
     ///
@@ -36,6 +36,12 @@ pub trait Store: Send {
     /// Checks that the store still answers. The caller calls it about once a second while nothing is written. `None`:
     /// the store has no cheap check, or cannot check now.
     fn check(&mut self) -> Option<Result<(), StoreError>> {
+        None
+    }
+
+    /// The missing records of numbered streams. The caller calls it after maintenance. `None`: the store does not know
+    /// them now.
+    fn gap_counts(&mut self) -> Option<GapCounts> {
         None
     }
 
@@ -62,10 +68,19 @@ pub struct WriteResult {
     pub stored: u64,
     /// Records that were skipped because they are stored already.
     pub repeated: u64,
-    /// Records that are missing in streams and will never arrive.
-    pub missing: u64,
+    /// Missing records of streams that the store would not take any more, because their gaps have expired.
+    pub expired: u64,
     /// Records that were put into quarantine.
     pub quarantined: u64,
+}
+
+/// The missing records of numbered streams.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct GapCounts {
+    /// Records that are missing now and may still arrive.
+    pub open: u64,
+    /// Records that were forgotten with the marks of their streams since the last call.
+    pub expired: u64,
 }
 
 /// Answers queries on any thread, concurrently with the writer.

@@ -5,12 +5,12 @@ mod clock_jump;
 pub(crate) mod deferred;
 pub mod file;
 pub mod kind;
+pub mod mark;
 pub mod private;
-pub mod watermark;
 
 pub use crate::store::{
-    ANSWER_UNREAD, AnswerProgress, AnswerRow, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow, Store, StoreError,
-    WriteResult,
+    ANSWER_UNREAD, AnswerProgress, AnswerRow, GapCounts, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow, Store,
+    StoreError, WriteResult,
 };
 pub use address::StoreAddress;
 

@@ -45,7 +45,7 @@ fn acked_records_survive_crashes_of_the_server_without_duplicates() {
                     [chunk("a", 1, first, first + CHUNK - 1, place), chunk("b", 1, first, first + CHUNK - 1, place)];
                 let written = write(&mut store, &group);
                 assert_eq!(vec![Outcome::Committed; 2], written.outcomes);
-                assert_eq!(0, written.missing);
+                assert_eq!(0, written.expired);
                 acked.store(first + CHUNK - 1, Ordering::Relaxed);
                 first += CHUNK;
             }
@@ -146,7 +146,7 @@ fn pass(mut from: UnixStream, mut to: UnixStream, mut may: impl FnMut(&[u8]) -> 
 }
 
 #[test]
-fn watermarks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
+fn marks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
     let Some(server) = Server::start() else { return };
     let between = CrashingProxy::new(&server);
     let mut store = writer(&between.url());

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
 use logspool_server::delivery::ChunkPosition::{First, Later};
-use logspool_server::delivery::Outcome::{Committed, Refused};
+use logspool_server::delivery::Outcome::{Committed, Dropped, Refused};
+use logspool_server::delivery::{Chunk, Delivery, DropReason};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
 use logspool_server::origin::Origin;
 use logspool_server::query::Query;
 use logspool_server::record::{LinePart, Record};
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
-use logspool_server::stores::{Store, StoreError, WriteResult};
+use logspool_server::stores::{GapCounts, Store, StoreError, WriteResult};
 use logspool_server::value::Value;
 use postgres::batches::{all_records_query, chunk, config, now_ns, records, unnumbered, write, writer};
 use postgres::{DEADLINE, Database, SMALL, Server, database};
@@ -79,13 +80,14 @@ fn every_field_is_read_back_unchanged() {
 
 #[test]
 fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
+    let older = Dropped(DropReason::OlderEpoch);
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    let written = |outcomes: &[_], stored, repeated, missing| WriteResult {
+    let written = |outcomes: &[_], stored, repeated, expired| WriteResult {
         outcomes: outcomes.to_vec(),
         stored,
         repeated,
-        missing,
+        expired,
         quarantined: 0,
     };
     for (expected, group) in [
@@ -93,17 +95,18 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
         (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10, Later)]),
         (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12, First), chunk("t", 7, 1, 1, First)]),
         (written(&[Refused], 0, 0, 0), vec![chunk("s", 1, 20, 21, Later)]),
-        (written(&[Committed], 2, 0, 7), vec![chunk("s", 1, 20, 21, First)]),
-        (written(&[Committed, Refused], 2, 0, 0), vec![chunk("s", 2, 1, 2, First), chunk("s", 1, 22, 23, Later)]),
+        (written(&[Committed], 2, 0, 0), vec![chunk("s", 1, 20, 21, First)]),
+        (written(&[Committed], 3, 2, 0), vec![chunk("s", 1, 11, 15, Later)]),
+        (written(&[Committed, older], 2, 0, 4), vec![chunk("s", 2, 1, 2, First), chunk("s", 1, 22, 23, Later)]),
     ] {
-        // One writer knows the watermarks, another one has to read them.
+        // One writer knows the marks, another one has to read them.
         assert_eq!(expected, store.write(&group).unwrap());
         let again = writer(&database.url).write(&group).unwrap();
         assert_eq!((expected.outcomes, 0), (again.outcomes, again.stored));
     }
 
-    assert_eq!(17, database.number("SELECT count(*) FROM logspool.records"));
-    assert_eq!(17, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
+    assert_eq!(20, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(20, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
 }
 
 #[test]
@@ -114,27 +117,83 @@ fn a_stream_that_moves_between_two_services_is_stored_once() {
     other.write(&[chunk("s", 1, 11, 20, First)]).unwrap();
     other.write(&[chunk("new", 1, 1, 5, First)]).unwrap();
 
-    // The watermarks that the first writer knows are out of date now.
+    // The marks that the first writer knows are out of date now.
     let written = one.write(&[chunk("s", 1, 15, 25, First), chunk("new", 1, 1, 6, First)]).unwrap();
 
-    assert_eq!((6, 11, 0), (written.stored, written.repeated, written.missing));
+    assert_eq!((6, 11, 0), (written.stored, written.repeated, written.expired));
     assert_eq!(31, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
     assert_eq!(31, database.number("SELECT count(*) FROM logspool.records"));
 }
 
+/// The end of a stream with these records.
+fn end(stream: &str, last: u64) -> Arc<Delivery> {
+    let empty = chunk(stream, 1, last + 1, last, First);
+    let ended = Chunk { end: true, ..empty.chunk.clone().unwrap() };
+    Delivery::new(empty.batch.clone(), Some(ended), 1, None).0
+}
+
 #[test]
-fn a_stream_that_ends_is_forgotten() {
+fn the_mark_of_a_stream_stays_when_it_ends() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
     store.write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
-    assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams"));
-    let end = chunk("s\0", 1, 4, 3, Later);
-    let mut ended = end.chunk.clone().unwrap();
-    ended.end = true;
-    let end = logspool_server::delivery::Delivery::new(end.batch.clone(), Some(ended), 1, None).0;
 
-    assert_eq!(vec![Committed], store.write(&[end]).unwrap().outcomes);
-    assert_eq!(0, database.number("SELECT count(*) FROM logspool.streams"));
+    assert_eq!(vec![Committed], store.write(&[end("s\0", 3)]).unwrap().outcomes);
+    assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams WHERE ended AND last = 3"));
+    let late = writer(&database.url).write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
+    assert_eq!((0, 3), (late.stored, late.repeated));
+}
+
+#[test]
+fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
+    let Some(database) = database() else { return };
+    let mut store = writer(&database.url);
+    // Names in a random order, as those of programs.
+    let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    for group in 0..20 {
+        let streams = (1..=1000).map(|number| name(group * 1000 + number));
+        let parts: Vec<_> = streams.flat_map(|stream| [chunk(&stream, 1, 1, 1, First), end(&stream, 1)]).collect();
+        assert_eq!(1000, store.write(&parts).unwrap().stored);
+    }
+
+    let bytes = database.number("SELECT pg_total_relation_size('logspool.streams')");
+    assert_eq!(20_000, database.number("SELECT count(*) FROM logspool.streams WHERE ended"));
+    println!("a mark takes {} bytes", bytes / 20_000);
+    assert!(bytes / 20_000 <= 200, "{} bytes", bytes / 20_000);
+}
+
+#[test]
+fn a_service_that_was_cut_off_stores_nothing_again_after_the_stream_went_on_and_ended_at_another() {
+    let Some(database) = database() else { return };
+    let (mut cut_off, mut other) = (writer(&database.url), writer(&database.url));
+    // It knows that the stream is new.
+    cut_off.write(&[chunk("other", 1, 1, 1, First)]).unwrap();
+    let waiting = [chunk("s", 1, 1, 1000, First), chunk("s", 1, 1001, 2000, Later)];
+    other.write(&waiting).unwrap();
+    other.write(&[end("s", 2000)]).unwrap();
+
+    let back = cut_off.write(&waiting).unwrap();
+
+    assert_eq!((0, 2000, vec![Committed; 2]), (back.stored, back.repeated, back.outcomes));
+    assert_eq!(2001, database.number("SELECT count(*) FROM logspool.records"));
+}
+
+#[test]
+fn late_chunks_and_an_early_end_are_stored_once_over_two_services() {
+    let Some(database) = database() else { return };
+    let (mut one, mut other) = (writer(&database.url), writer(&database.url));
+    let stored = |written: WriteResult| (written.stored, written.repeated);
+    assert_eq!((100, 0), stored(one.write(&[chunk("s", 1, 101, 200, First)]).unwrap()));
+    assert_eq!((0, 0), stored(other.write(&[end("s", 300)]).unwrap()));
+    assert_eq!(Some(GapCounts { open: 200, expired: 0 }), one.gap_counts());
+
+    // The mark that the first writer knows has another gap.
+    assert_eq!((150, 150), stored(one.write(&[chunk("s", 1, 1, 100, First), chunk("s", 1, 51, 250, First)]).unwrap()));
+    assert_eq!((50, 250), stored(other.write(&[chunk("s", 1, 1, 300, First)]).unwrap()));
+
+    assert_eq!(Some(GapCounts::default()), other.gap_counts());
+    assert_eq!(300, database.number("SELECT count(*) FROM logspool.records"));
+    assert_eq!(300, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
 }
 
 #[test]
@@ -153,7 +212,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
     let messages: Vec<&str> = refused.iter().map(|row| row.get(1)).collect();
     assert_eq!(vec!["s/1/13", "s/1/14", "t/1/13"], messages);
     assert!(refused[0].get::<_, &str>(0).contains("violates check constraint"));
-    // The record counts as delivered: its watermark has moved.
+    // The record counts as delivered: its mark has changed.
     assert_eq!(0, writer(&database.url).write(&group).unwrap().stored);
     assert_eq!(3, database.number("SELECT count(*) FROM logspool.quarantine"));
 }
@@ -325,11 +384,11 @@ fn partitions_are_created_once_the_tables_are_unlocked() {
 }
 
 #[test]
-fn old_records_and_watermarks_are_removed() {
+fn old_records_and_marks_are_removed() {
     let Some(database) = database() else { return };
     let config = PostgresConfig { retention_days: Some(30), ..config(&database.url) };
     let mut store = PostgresWriter::new(&config);
-    store.write(&[chunk("old", 1, 1, 1, First), chunk("new", 1, 1, 1, First)]).unwrap();
+    store.write(&[chunk("old", 1, 5, 5, First), chunk("new", 1, 1, 1, First)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
     // As from a service that ran all the time.
@@ -344,7 +403,8 @@ fn old_records_and_watermarks_are_removed() {
     assert_eq!(0, database.number(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")));
     assert_eq!(to, database.number("SELECT min(time_ns) FROM logspool.records"));
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
-    // The removed watermark is also gone from the store's memory, so the repeated chunk is stored.
+    assert_eq!(Some(GapCounts { open: 0, expired: 4 }), store.gap_counts());
+    // The removed mark is also gone from the store's memory, so the repeated chunk is stored.
     assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, First)]).unwrap().stored);
 }
 
@@ -382,7 +442,7 @@ fn no_stream_is_forgotten_because_the_server_clock_is_or_was_ahead() {
 }
 
 #[test]
-fn old_records_and_watermarks_stay_for_a_while_if_the_clock_may_have_jumped() {
+fn old_records_and_marks_stay_for_a_while_if_the_clock_may_have_jumped() {
     let Some(database) = database() else { return };
     let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(2), ..config(&database.url) });
     store.write(&[chunk("s", 1, 1, 1, First)]).unwrap();
@@ -477,9 +537,18 @@ const VERSION_1: &str = "
     INSERT INTO logspool.streams VALUES ('s', 1, 3, now());";
 
 #[test]
-fn tables_of_the_previous_version_are_migrated_with_their_records() {
-    let Some(database) = database() else { return };
-    database.execute(VERSION_1);
+fn tables_of_earlier_versions_are_migrated_with_their_records() {
+    const VERSION_2: &str =
+        "ALTER TABLE logspool.records ADD COLUMN arrived_ns bigint; UPDATE logspool.version SET version = 2";
+    for newer in ["", VERSION_2] {
+        let Some(database) = database() else { return };
+        database.execute(VERSION_1);
+        database.execute(newer);
+        check_migration(&database);
+    }
+}
+
+fn check_migration(database: &Database) {
     let now = now_ns();
     let insert = |time: i64| {
         let columns = "time_ns, level, logger, message, fields";
@@ -498,7 +567,11 @@ fn tables_of_the_previous_version_are_migrated_with_their_records() {
     let found = records(&reader, &all_records_query());
     let found: Vec<_> = found.iter().map(|record| (&*record.message, record.arrived_ns.is_some())).collect();
     assert_eq!(vec![("s/1/4", true), ("old", false), ("old", false)], found);
-    assert_eq!(2, database.number("SELECT version::int8 FROM logspool.version"));
+    assert_eq!(3, database.number("SELECT version::int8 FROM logspool.version"));
+    store.write(&[chunk("s", 1, 7, 8, First)]).unwrap();
+    assert_eq!(1, store.write(&[chunk("s", 1, 6, 7, First)]).unwrap().stored);
+    let gaps = database.query("SELECT gaps FROM logspool.streams WHERE last = 8 AND NOT ended");
+    assert_eq!("5-5", gaps[0].get::<_, &str>(0));
     // The next start finds nothing to do.
     writer(&database.url).maintain().unwrap();
 }

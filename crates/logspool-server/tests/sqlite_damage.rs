@@ -59,7 +59,7 @@ fn a_day_that_cannot_be_used_is_named_and_the_others_are_read_and_written() {
             Connection::open(path).unwrap().execute_batch("CREATE TABLE records(id)").unwrap();
         }),
         ("newer", "use a newer logspool", &|path| {
-            Connection::open(path).unwrap().pragma_update(None, "user_version", 3).unwrap();
+            Connection::open(path).unwrap().pragma_update(None, "user_version", 4).unwrap();
         }),
         ("short", "not a database", &|path| fs::write(path, "short").unwrap()),
     ];

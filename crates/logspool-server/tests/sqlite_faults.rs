@@ -59,7 +59,7 @@ fn a_file_of_a_newer_version_is_named() {
     let folder = tempfile::tempdir().unwrap();
     close(open(folder.path(), &ManualClock::at(TODAY)));
     let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
-    file.pragma_update(None, "user_version", 3).unwrap();
+    file.pragma_update(None, "user_version", 4).unwrap();
     drop(file);
 
     let why = fatal(SqliteStore::open(folder.path(), SqliteOptions::default()));

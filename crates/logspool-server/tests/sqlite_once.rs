@@ -2,13 +2,13 @@
 
 use crate::sqlite_support;
 
-use logspool_server::delivery::{Chunk, Outcome};
-use logspool_server::stores::{Store, WriteResult};
+use logspool_server::delivery::{Chunk, DropReason, Outcome};
+use logspool_server::stores::{GapCounts, Store, WriteResult};
 use rusqlite::Connection;
 use sqlite_support::{ManualClock, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
 
-fn written(outcomes: &[Outcome], [stored, repeated, missing, quarantined]: [u64; 4]) -> WriteResult {
-    WriteResult { outcomes: outcomes.to_vec(), stored, repeated, missing, quarantined }
+fn written(outcomes: &[Outcome], [stored, repeated, expired, quarantined]: [u64; 4]) -> WriteResult {
+    WriteResult { outcomes: outcomes.to_vec(), stored, repeated, expired, quarantined }
 }
 
 fn numbers(stream: &str, numbers: impl Iterator<Item = u64>) -> Vec<String> {
@@ -61,7 +61,7 @@ fn chunks_of_one_transaction_follow_each_other() {
 }
 
 #[test]
-fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
+fn a_gap_is_open_where_a_connection_begins_and_refused_elsewhere() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
@@ -69,20 +69,43 @@ fn a_gap_is_counted_where_a_connection_begins_and_refused_elsewhere() {
 
     let gap = store.write(&[numbered(chunk("s", 1, 12, 20)), numbered(opening("s", 1, 15, 20))]).unwrap();
 
-    assert_eq!(written(&[Refused, Committed], [6, 0, 4, 0]), gap);
+    assert_eq!(written(&[Refused, Committed], [6, 0, 0, 0]), gap);
     assert_eq!(numbers("s", (1..=10).chain(15..=20)), stored(&store));
+    assert_eq!(Some(GapCounts { open: 4, expired: 0 }), store.gap_counts());
 }
 
 #[test]
-fn an_old_epoch_is_refused_and_a_new_epoch_starts_at_record_one() {
-    use Outcome::{Committed, Refused};
+fn a_late_chunk_fills_its_gap_once_also_after_a_restart_and_the_end_of_its_stream() {
+    use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", u64::MAX - 1, 1, 10))]).unwrap();
+    store.write(&[numbered(opening("s", 1, 101, 200))]).unwrap();
+    let end = delivery(&[], Some(Chunk { end: true, ..opening("s", 1, 301, 300) }));
+    store.write(&[end]).unwrap();
+    assert_eq!(Some(GapCounts { open: 200, expired: 0 }), store.gap_counts());
+    close(store);
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
+
+    let late = [numbered(opening("s", 1, 1, 100)), numbered(opening("s", 1, 51, 250))];
+    assert_eq!(written(&[Committed; 2], [150, 150, 0, 0]), store.write(&late).unwrap());
+    assert_eq!(written(&[Committed; 2], [0, 300, 0, 0]), store.write(&late).unwrap());
+
+    assert_eq!(numbers("s", 1..=250), stored(&store));
+    assert_eq!(Some(GapCounts { open: 50, expired: 0 }), store.gap_counts());
+}
+
+#[test]
+fn an_old_epoch_is_dropped_and_a_new_epoch_starts_at_record_one() {
+    use Outcome::{Committed, Dropped};
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
+    store.write(&[numbered(opening("s", u64::MAX - 1, 4, 10))]).unwrap();
 
     let deliveries = [numbered(opening("s", u64::MAX, 1, 3)), numbered(chunk("s", u64::MAX - 1, 11, 12))];
 
-    assert_eq!(written(&[Committed, Refused], [3, 0, 0, 0]), store.write(&deliveries).unwrap());
+    let outcomes = [Committed, Dropped(DropReason::OlderEpoch)];
+    assert_eq!(written(&outcomes, [3, 0, 3, 0]), store.write(&deliveries).unwrap());
+    assert_eq!(Some(GapCounts { open: 0, expired: 0 }), store.gap_counts());
 }
 
 #[test]
@@ -91,32 +114,53 @@ fn record_numbers_up_to_the_maximum_are_remembered() {
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let last = numbered(opening("s", 1, u64::MAX, u64::MAX));
 
-    assert_eq!(
-        written(&[Outcome::Committed], [1, 0, u64::MAX - 1, 0]),
-        store.write(std::slice::from_ref(&last)).unwrap()
-    );
+    assert_eq!(written(&[Outcome::Committed], [1, 0, 0, 0]), store.write(std::slice::from_ref(&last)).unwrap());
     assert_eq!(written(&[Outcome::Committed], [0, 1, 0, 0]), store.write(&[last]).unwrap());
 }
 
 #[test]
-fn a_stream_that_ends_is_forgotten_unless_its_end_is_refused() {
+fn the_mark_of_a_stream_stays_when_it_ends() {
     use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
-    let streams = || -> i64 {
+    let ended = || -> Vec<bool> {
         let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
-        file.query_row("SELECT count(*) FROM streams", [], |row| row.get(0)).unwrap()
+        let mut read = file.prepare("SELECT ended FROM streams").unwrap();
+        read.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
 
     let refused = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 21, 20) }));
     assert_eq!(vec![Refused], store.write(&[refused]).unwrap().outcomes);
-    assert_eq!(1, streams());
+    assert_eq!(vec![false], ended());
     let end = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 11, 10) }));
     assert_eq!(written(&[Committed], [0; 4]), store.write(std::slice::from_ref(&end)).unwrap());
-    assert_eq!(0, streams());
+    assert_eq!(vec![true], ended());
     assert_eq!(written(&[Committed], [0; 4]), store.write(&[end]).unwrap());
-    assert_eq!(0, streams());
+    assert_eq!(vec![true], ended());
+    // A copy that another service kept is not stored again.
+    assert_eq!(written(&[Committed], [0, 10, 0, 0]), store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap());
+}
+
+#[test]
+fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path(), &ManualClock::at(TODAY));
+    let bytes = || -> i64 {
+        let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
+        file.query_row("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size", [], |row| row.get(0))
+            .unwrap()
+    };
+    let before = bytes();
+    // Names in a random order, as those of programs.
+    let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
+    for group in 0..20 {
+        let ends = (1..=1000).map(|number| Chunk { end: true, ..opening(&name(group * 1000 + number), 1 << 60, 1, 0) });
+        store.write(&ends.map(|end| delivery(&[], Some(end))).collect::<Vec<_>>()).unwrap();
+    }
+
+    println!("a mark takes {} bytes", (bytes() - before) / 20_000);
+    assert!((bytes() - before) / 20_000 <= 200, "{} bytes", (bytes() - before) / 20_000);
 }
 
 /// Makes SQLite refuse records, by a constraint that the store does not have.

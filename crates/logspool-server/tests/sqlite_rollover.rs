@@ -5,13 +5,13 @@ use crate::sqlite_support;
 use std::fs;
 use std::path::Path;
 
-use logspool_server::delivery::Outcome;
+use logspool_server::delivery::{Chunk, Outcome};
 use logspool_server::stores::sqlite::{SqliteOptions, SqliteStore};
-use logspool_server::stores::{Store, StoreError};
+use logspool_server::stores::{GapCounts, Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, ManualClock, TODAY, ask, chunk, close, messages, numbered, open, opening, query, said, stored, until,
-    write,
+    DAY, HOUR, ManualClock, TODAY, ask, chunk, close, delivery, messages, numbered, open, opening, query, said, stored,
+    until, write,
 };
 
 fn days(folder: &Path) -> Vec<String> {
@@ -107,9 +107,11 @@ fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
-    store.write(&[numbered(opening("old", 1, 1, 3)), numbered(opening("live", 1, 1, 3))]).unwrap();
+    store.write(&[numbered(opening("old", 1, 11, 13)), numbered(opening("live", 1, 1, 3))]).unwrap();
+    store.write(&[delivery(&[], Some(Chunk { end: true, ..chunk("old", 1, 14, 13) }))]).unwrap();
     hand.set(TODAY + 6 * DAY);
     store.write(&[numbered(chunk("live", 1, 1, 3))]).unwrap();
+    assert_eq!(Some(GapCounts { open: 10, expired: 0 }), store.gap_counts());
     hand.set(TODAY + 8 * DAY);
     store.write(&[numbered(chunk("live", 1, 4, 4))]).unwrap();
     hand.set(TODAY + 9 * DAY);
@@ -117,6 +119,8 @@ fn streams_that_are_silent_for_a_week_are_forgotten_when_the_day_changes() {
     let done = store.write(&[numbered(chunk("live", 1, 1, 5)), numbered(opening("old", 1, 1, 3))]).unwrap();
 
     assert_eq!((1 + 3, 4), (done.stored, done.repeated));
+    assert_eq!(Some(GapCounts { open: 0, expired: 10 }), store.gap_counts());
+    assert_eq!(Some(GapCounts::default()), store.gap_counts());
 }
 
 #[test]
@@ -135,7 +139,7 @@ fn streams_are_kept_although_the_clock_was_wrong_for_a_while() {
 
         let done = store.write(&[numbered(chunk("live", 1, 1, 5)), numbered(chunk("silent", 1, 1, 2))]).unwrap();
 
-        assert_eq!((3, 4, 0), (done.stored, done.repeated, done.missing), "{wrong}");
+        assert_eq!((3, 4, 0), (done.stored, done.repeated, done.expired), "{wrong}");
         assert_eq!(vec![Outcome::Committed; 2], done.outcomes);
     }
 }

@@ -5,12 +5,12 @@ use crate::sqlite_support;
 use std::path::Path;
 
 use logspool_server::query::Query;
-use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::SqliteReader;
+use logspool_server::stores::{GapCounts, Store};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, query,
-    records, said,
+    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with,
+    opening, query, records, said,
 };
 
 /// A day file as the version before the time of arrival made it, except its records and its state.
@@ -36,8 +36,11 @@ const CATALOG: &str = "
     PRAGMA application_id = 0x6c734331;
     PRAGMA user_version = 1;";
 
+/// The change of version 2: the time of arrival.
+const VERSION_2: &str = "ALTER TABLE records ADD COLUMN arrived_ns INTEGER; PRAGMA user_version = 2;";
+
 /// A sealed file of yesterday and an open one of today, 2026-11-22, with two records each.
-fn folder_of_version_1(folder: &Path) {
+fn folder_of_version(number: i64, folder: &Path) {
     let catalog = Connection::open(folder.join("catalog.sqlite")).unwrap();
     catalog.execute_batch(CATALOG).unwrap();
     for (sequence, name, day, sealed) in
@@ -45,6 +48,9 @@ fn folder_of_version_1(folder: &Path) {
     {
         let file = Connection::open(folder.join(name)).unwrap();
         file.execute_batch(VERSION_1).unwrap();
+        if number == 2 {
+            file.execute_batch(VERSION_2).unwrap();
+        }
         for number in 1..=2 {
             file.execute(
                 "INSERT INTO records(time_ns, level, logger, message, host, trace_id) VALUES(?, 20, 'shop', ?, 'old', ?)",
@@ -74,47 +80,69 @@ fn version(path: &Path) -> i64 {
 const OLD: [&str; 4] = ["old 2 2", "old 2 1", "old 1 2", "old 1 1"];
 
 #[test]
-fn a_folder_of_the_previous_version_is_read_without_a_change() {
-    let folder = tempfile::tempdir().unwrap();
-    folder_of_version_1(folder.path());
-    let reader = SqliteReader::open(folder.path()).unwrap();
+fn a_folder_of_an_earlier_version_is_read_without_a_change() {
+    for number in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        folder_of_version(number, folder.path());
+        let reader = SqliteReader::open(folder.path()).unwrap();
 
-    assert_eq!(OLD.as_slice(), messages(&reader, ""));
-    let part = records(&reader, &Query { until_ns: Some(TODAY + 2 * SECOND), limit: Some(2), ..query("") });
-    assert_eq!(OLD[1..3], part.iter().map(|record| &*record.message).collect::<Vec<_>>());
-    assert!(records(&reader, &query("")).iter().all(|record| record.arrived_ns.is_none()));
-    assert_eq!(0, records(&reader, &query("arrived>1970-01-01 or arrived<now or arrival_delay>=0s")).len());
-    assert_eq!(4, records(&reader, &query("not arrived>1970-01-01")).len());
-    assert_eq!(vec![Row::Count(Some("shop".to_owned()), 4)], ask(&reader, &query("| count by logger")).unwrap());
-    assert_eq!(vec![Row::Count(None, 4)], ask(&reader, &query("| count by arrived")).unwrap());
-    assert_eq!(OLD[..1], messages(&reader, "| last by host"));
-    for name in ["2026-11-21.sqlite", "2026-11-22.sqlite"] {
-        assert_eq!(1, version(&folder.path().join(name)), "{name}");
+        assert_eq!(OLD.as_slice(), messages(&reader, ""));
+        let part = records(&reader, &Query { until_ns: Some(TODAY + 2 * SECOND), limit: Some(2), ..query("") });
+        assert_eq!(OLD[1..3], part.iter().map(|record| &*record.message).collect::<Vec<_>>());
+        assert!(records(&reader, &query("")).iter().all(|record| record.arrived_ns.is_none()));
+        assert_eq!(0, records(&reader, &query("arrived>1970-01-01 or arrived<now or arrival_delay>=0s")).len());
+        assert_eq!(4, records(&reader, &query("not arrived>1970-01-01")).len());
+        assert_eq!(vec![Row::Count(Some("shop".to_owned()), 4)], ask(&reader, &query("| count by logger")).unwrap());
+        assert_eq!(vec![Row::Count(None, 4)], ask(&reader, &query("| count by arrived")).unwrap());
+        assert_eq!(OLD[..1], messages(&reader, "| last by host"));
+        for name in ["2026-11-21.sqlite", "2026-11-22.sqlite"] {
+            assert_eq!(number, version(&folder.path().join(name)), "{name}");
+        }
     }
 }
 
 #[test]
-fn a_folder_of_the_previous_version_gets_new_records_and_an_index() {
+fn a_folder_of_an_earlier_version_gets_new_records_gaps_and_an_index() {
     use logspool_server::stores::sqlite::Indexing;
-    let folder = tempfile::tempdir().unwrap();
-    folder_of_version_1(folder.path());
-    let clock = ManualClock::at(TODAY + HOUR);
-    let mut store = open_with(folder.path(), &clock, Indexing::Background);
-    assert_eq!(Vec::<String>::new(), store.problems());
+    for number in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        folder_of_version(number, folder.path());
+        let clock = ManualClock::at(TODAY + HOUR);
+        let mut store = open_with(folder.path(), &clock, Indexing::Background);
+        assert_eq!(Vec::<String>::new(), store.problems());
 
-    let written = store.write(&[numbered(chunk("s", 1, 3, 4))]).unwrap();
-    assert_eq!((1, 1), (written.stored, written.repeated));
-    sqlite_support::write(&mut store, &[said(TODAY + HOUR, "new")]);
-    let reader = store.reader();
-    indexed(&reader);
-    let all = [&["new"][..], &OLD[..2], &["s 4"], &OLD[2..]].concat();
-    assert_eq!(all, messages(&reader, ""));
-    assert_eq!(["new", "s 4"], messages(&reader, "arrived>=2026-11-22").as_slice());
-    assert_eq!(["old 2 1", "old 1 1"], messages(&reader, "trace_id=t1 old").as_slice());
-    assert_eq!(2, version(&folder.path().join("2026-11-22.sqlite")));
-    assert_eq!(1, version(&folder.path().join("2026-11-21.sqlite")));
-    drop(reader);
-    close(store);
+        let written = store.write(&[numbered(chunk("s", 1, 3, 4))]).unwrap();
+        assert_eq!((1, 1), (written.stored, written.repeated));
+        store.write(&[numbered(opening("s", 1, 6, 6))]).unwrap();
+        assert_eq!(Some(GapCounts { open: 1, expired: 0 }), store.gap_counts());
+        store.write(&[numbered(opening("s", 1, 5, 6))]).unwrap();
+        sqlite_support::write(&mut store, &[said(TODAY + HOUR, "new")]);
+        let reader = store.reader();
+        indexed(&reader);
+        let all = [&["new"][..], &OLD[..2], &["s 5", "s 6", "s 4"], &OLD[2..]].concat();
+        assert_eq!(all, messages(&reader, ""));
+        assert_eq!(["new", "s 5", "s 6", "s 4"], messages(&reader, "arrived>=2026-11-22").as_slice());
+        assert_eq!(["old 2 1", "old 1 1"], messages(&reader, "trace_id=t1 old").as_slice());
+        assert_eq!(3, version(&folder.path().join("2026-11-22.sqlite")));
+        assert_eq!(number, version(&folder.path().join("2026-11-21.sqlite")));
+        drop(reader);
+        close(store);
 
-    assert_eq!(all, messages(&open(folder.path(), &clock).reader(), ""));
+        assert_eq!(all, messages(&open(folder.path(), &clock).reader(), ""));
+    }
+}
+
+#[test]
+fn the_marks_of_an_earlier_version_are_taken_into_a_new_file() {
+    for number in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        folder_of_version(number, folder.path());
+        // The newest file is lost, so the marks are those of the sealed file of yesterday.
+        std::fs::write(folder.path().join("2026-11-22.sqlite"), "damaged").unwrap();
+        let mut store = open(folder.path(), &ManualClock::at(TODAY + HOUR));
+
+        let written = store.write(&[numbered(opening("s", 1, 2, 4))]).unwrap();
+
+        assert_eq!((1, 2), (written.stored, written.repeated), "{number}");
+    }
 }

@@ -86,7 +86,7 @@ fn a_repeated_batch_is_stored_once_and_found_even_after_the_store_is_reopened() 
 
         let first = store.write(&[delivery(&records)]).unwrap();
         let second = store.write(&[delivery(&records)]).unwrap();
-        assert_eq!((3, 0, 0, 0), (first.stored, first.repeated, first.missing, first.quarantined), "{}", kind.name);
+        assert_eq!((3, 0, 0, 0), (first.stored, first.repeated, first.expired, first.quarantined), "{}", kind.name);
         assert_eq!((0, 3), (second.stored, second.repeated), "{}", kind.name);
         assert_eq!([vec![Outcome::Committed], vec![Outcome::Committed]], [first.outcomes, second.outcomes]);
         assert_eq!(newest_first, find(&*reader, ""), "{}", kind.name);

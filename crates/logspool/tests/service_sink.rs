@@ -10,7 +10,7 @@ use std::time::Duration;
 use line::{DEADLINE, begin, counted, file_sink, log, route_to, sum};
 use logspool::pipeline::{self, Options};
 use logspool::sinks::{ServiceOptions, SinkOptions};
-use logspool::stats::SinkSnapshot;
+use logspool::stats::{DropReason, SinkSnapshot};
 use logspool_record::definition::{Descriptor, RouteDefinition, Target};
 use logspool_record::format::FormatSpec;
 use service::{Answer, Service};
@@ -74,6 +74,28 @@ fn records_arrive_in_order_and_are_written_once_they_are_acked() {
     assert!(arrivals.len() < 40, "{arrivals:?}");
     assert!(pipeline::close_sink(sink, DEADLINE));
     assert!(arrivals[0].id.starts_with(&service.wait_for_end()));
+}
+
+#[test]
+fn records_that_the_service_drops_are_rejected_and_told_and_later_ones_arrive() {
+    let _alone = alone();
+    let service = Service::start("tcp://127.0.0.1:0");
+    let (sink, route) = open(&service.address);
+    log_many(route, 0..100);
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+    service.set(Answer::Drop);
+    log_many(route, 100..350);
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+    let seen = seen(sink);
+    assert!(seen.error.contains("records for ever: too old") && seen.counts.errors > 0, "{seen:?}");
+    service.set(Answer::Ack);
+    log_many(route, 350..400);
+    assert!(pipeline::flush(Some(sink), Some(DEADLINE)));
+
+    assert_eq!((0..100).chain(350..400).collect::<Vec<_>>(), numbers(&service.messages()));
+    assert_eq!((150, 250, 0), (written(sink), sum(counted(sink).dropped[DropReason::Rejected as usize]), queued(sink)));
+    assert!(pipeline::close_sink(sink, DEADLINE));
+    service.wait_for_end();
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub use chunk_id::ChunkId;
 pub use damage::DamagedEntry;
 use entry::{Entry, EntryReader};
 use inflater::{Compression, ZSTD_WINDOW_LOG};
+use logspool_record::msgpack::push_text;
 pub use long::{LongMessage, MessageEnd};
 use msgpack::{Token, TokenReader};
 pub use problem::{ForwardError, ForwardProblem};
@@ -242,6 +243,16 @@ impl<'a> MessageOptions<'a> {
         }
         Ok(())
     }
+}
+
+/// Adds to an ack the reason why none of its records can ever be stored.
+pub fn dropped_ack(ack: Vec<u8>, why: &str) -> Vec<u8> {
+    let mut answer = ack;
+    // A map with two entries.
+    answer[0] = 0x82;
+    push_text(&mut answer, b"dropped");
+    push_text(&mut answer, why.as_bytes());
+    answer
 }
 
 impl<'a> Message<'a> {

@@ -39,9 +39,10 @@ pub(super) fn run(arguments: &StatsArguments) -> Result<(), CommandFailure> {
         writeln!(out, "store        {}", store.store)?;
         writeln!(out, "  stored       {}", store.records_stored)?;
         writeln!(out, "  repeated     {}", store.records_repeated)?;
-        writeln!(out, "  missing      {}", store.records_missing)?;
+        writeln!(out, "  missing      {} (expired: {})", store.records_missing, store.records_missing_expired)?;
         writeln!(out, "  quarantined  {}", store.records_quarantined)?;
         writeln!(out, "  refused      {}", store.records_refused)?;
+        writeln!(out, "  outdated     {}", store.records_outdated)?;
         writeln!(out, "  errors       {}", store.errors)?;
         if let Some(trouble) = store.trouble {
             writeln!(out, "  trouble      {}", visible(&trouble))?;

@@ -24,20 +24,27 @@ pub struct PendingAck {
     pub outcome: oneshot::Receiver<Outcome>,
 }
 
-/// Sends acks in the order of the chunks, each when its chunk is committed. Returns an error if the peer does not read
-/// the acks in time.
+/// Sends acks in the order of the chunks, each when its chunk is committed. If a chunk can never be
+/// stored, `dropped_ack` adds the reason to its ack. Returns an error if the peer does not read the acks in time.
 pub async fn acknowledge<W: AsyncWrite + Unpin>(
     mut waiting: mpsc::Receiver<PendingAck>,
     mut to: W,
     most: Duration,
+    dropped_ack: fn(Vec<u8>, &str) -> Vec<u8>,
 ) -> Result<(), ConnectionEnd> {
+    // Why a batch before the next ack was dropped.
+    let mut dropped = None;
     while let Some(PendingAck { ack, outcome }) = waiting.recv().await {
         match outcome.await {
             Ok(Outcome::Committed) => {}
+            Ok(Outcome::Dropped(why)) => dropped = Some(why),
             // The batch was refused, or a store ended without reporting an outcome.
             _ => return Err(ConnectionEnd::Refused),
         }
-        let Some(ack) = ack else { continue };
+        let Some(mut ack) = ack else { continue };
+        if let Some(why) = dropped.take() {
+            ack = dropped_ack(ack, why.text());
+        }
         let written = timeout(most, async {
             to.write_all(&ack).await?;
             to.flush().await

@@ -2,7 +2,8 @@
 //! has committed it.
 //!
 //! The service reads more chunks while earlier ones are being stored. Acks are sent in the order of the chunks. Late
-//! acks slow down the sender. A refused chunk (see `stores::watermark`) gets no ack, and the connection is closed.
+//! acks slow down the sender. A refused chunk (see `stores::mark`) gets no ack, and the connection is closed.
+//! A chunk that can never be stored gets an ack with the reason.
 //!
 //! Memory for records is reserved before they are decoded. If there is not enough memory for all records of a message,
 //! the message is handed over in parts. Each part is handed over as soon as it has a reservation. The message is
@@ -11,6 +12,8 @@
 mod chunks;
 mod long;
 mod message;
+
+use std::collections::HashMap;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -70,8 +73,8 @@ async fn serve(connection: Connection<'_>) -> ConnectionEnd {
         }
     }
     let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
-    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
-    let mut chunks = ConnectionChunks { streams: Vec::new(), limits };
+    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time(), forward::dropped_ack));
+    let mut chunks = ConnectionChunks { streams: HashMap::new(), limits };
     let mut reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     let ended = chunks.read(&mut input, &mut reader, shared, &waiting).await;
     reader.store_open_lines(&shared.intake).await;

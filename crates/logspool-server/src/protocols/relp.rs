@@ -127,7 +127,8 @@ async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     let (read, write) = tokio::io::split(stream);
     let mut input = Input::new(read, first, peer.origin(), shared);
     let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
-    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time()));
+    // Records of this protocol have no numbers, so no ack has a reason.
+    let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time(), |ack, _| ack));
     let reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     let session = RelpSession { reader, shared, waiting, is_open: false };
     let ended = session.run(&mut input).await;

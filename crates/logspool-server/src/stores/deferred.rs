@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Store, StoreError, WriteResult};
+use super::{GapCounts, Store, StoreError, WriteResult};
 use crate::delivery::Delivery;
 
 /// Time between two attempts to open the store. Chosen: it equals the longest pause between two attempts to write.
@@ -75,6 +75,13 @@ impl Store for DeferredStore {
         match &mut self.state {
             DeferredState::Open(store) => store.check(),
             DeferredState::Closed { .. } => Some(self.open_if_due().map(drop)),
+        }
+    }
+
+    fn gap_counts(&mut self) -> Option<GapCounts> {
+        match &mut self.state {
+            DeferredState::Open(store) => store.gap_counts(),
+            DeferredState::Closed { .. } => None,
         }
     }
 

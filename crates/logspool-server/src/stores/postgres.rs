@@ -7,7 +7,8 @@
 //!
 //! - `records`: one row per record, with one partition per day in UTC. It has a BRIN index on the time and a B-tree
 //!   index on the trace id. The administrator may add other indexes.
-//! - `streams`: the position up to which each client's stream is stored, so that repeated chunks are not stored again.
+//! - `streams`: the mark of each client's stream, so that repeated chunks are not stored again. `gaps` has the numbers
+//!   up to `last` that are missing, such as `1-100,150-150`.
 //! - `quarantine`: records that the server refused, with the server's reason.
 //! - `version`: the version of these tables.
 //!

@@ -4,14 +4,14 @@
 //! logs/lock                 locked by the service that writes
 //! logs/catalog.sqlite       the list of files, with the time that each covers
 //! logs/2026-11-21.sqlite    the records received on that day, sealed: never written again
-//! logs/2026-11-22.sqlite    today's records, with the watermarks of all streams
+//! logs/2026-11-22.sqlite    today's records, with the marks of all streams
 //! logs/2026-11-22.index     words, traces and loggers of its records, made after the commit
 //! ```
 //!
 //! - A record is in the file of the day on which it was received, whatever the time of the record. So a transaction
 //!   writes to one file and its commit is atomic. The time range of a file is the time range of its records.
-//! - A new day's file is created in one transaction, with the watermarks of all active streams. From then on only this
-//!   newest file is written.
+//! - A new day's file is created in one transaction, with the marks of all streams of the last 7 days. From then on only
+//!   this newest file is written.
 //! - An index lags behind its file. Records after the end of the index are searched without the index. Records that the
 //!   index finds are checked against the whole query. So answers do not depend on the index. A lost or damaged index is
 //!   rebuilt.

@@ -28,7 +28,7 @@ use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape, OptionTable};
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, Sink, SinkError, Stream};
-use chunk::{Packing, SentChunk};
+use chunk::{ClassCounts, Packing, SentChunk};
 use connection::Connection;
 use handshake::KeyHandshake;
 use logspool_record::address::ServiceAddress;
@@ -176,6 +176,8 @@ pub struct ServiceSink {
     gathered: Vec<u8>,
     gathered_records: u64,
     gathered_batches: usize,
+    /// The number of records of each level class, for each batch with records in the gathered chunk.
+    gathered_classes: Vec<ClassCounts>,
     /// When the gathered chunk must be closed. Meaningful only while the chunk has records.
     due: Instant,
     /// Closed chunks, oldest first, until they and all chunks before them are acknowledged. The window exceeds its
@@ -191,6 +193,11 @@ pub struct ServiceSink {
     /// When the next connection may be tried, and the length of the pause after a failure of that try.
     next_try: Instant,
     pause: Duration,
+    /// Dropped records of the oldest batch, whose last chunk is not acknowledged yet.
+    dropped: ClassCounts,
+    /// Number of records that were dropped in writes, and the reason. A courier reports them as they arrive.
+    dropped_in_writes: ClassCounts,
+    trouble: Option<io::Error>,
 }
 
 impl ServiceSink {
@@ -230,6 +237,7 @@ impl ServiceSink {
             gathered: Vec::new(),
             gathered_records: 0,
             gathered_batches: 0,
+            gathered_classes: Vec::new(),
             due: now,
             window: VecDeque::new(),
             connection: None,
@@ -238,6 +246,9 @@ impl ServiceSink {
             moved_at: now,
             next_try: now,
             pause: FIRST_PAUSE,
+            dropped: Default::default(),
+            dropped_in_writes: Default::default(),
+            trouble: None,
         }
     }
 
@@ -260,14 +271,17 @@ impl ServiceSink {
         }
         let id = chunk::id(self.stream, self.first, self.gathered_records);
         let (records, batches) = (self.gathered_records, self.gathered_batches);
-        self.window.push_back(SentChunk::new(id, &self.options.tag.0, &self.gathered, records, batches, self.packing));
+        let classes = std::mem::take(&mut self.gathered_classes);
+        let chunk = SentChunk::new(id, &self.options.tag.0, &self.gathered, records, self.packing);
+        self.window.push_back(SentChunk { batches, classes, ..chunk });
         self.first += records;
         self.gathered.clear();
         (self.gathered_records, self.gathered_batches) = (0, 0);
     }
 
-    /// Sends and receives as much as possible without blocking. On an error, too, `arrived` may have grown.
-    fn exchange(&mut self, arrived: &mut usize) -> io::Result<()> {
+    /// Sends and receives as much as possible without blocking. On an error, too, batches may have
+    /// arrived.
+    fn exchange(&mut self, carried: &mut CarryOutcome) -> io::Result<()> {
         let connection = match &mut self.connection {
             Some(connection) => connection,
             none => {
@@ -282,9 +296,10 @@ impl ServiceSink {
         // A connection can acknowledge only chunks that were sent on it. A chunk that was already acknowledged is
         // skipped below.
         let (sent, mut has_moved) = (self.sent, false);
-        let heard = connection.receive(|id| {
+        let heard = connection.receive(|id, dropped| {
             if let Some(chunk) = self.window.iter_mut().take(sent).find(|chunk| chunk.id.as_bytes() == id) {
                 chunk.acked = true;
+                chunk.dropped = dropped.map(|why| String::from_utf8_lossy(why).into_owned());
                 has_moved = true;
             }
         });
@@ -292,7 +307,8 @@ impl ServiceSink {
             self.pause = FIRST_PAUSE;
         }
         while self.window.front().is_some_and(|chunk| chunk.acked) {
-            *arrived += self.window.pop_front().map_or(0, |chunk| chunk.batches);
+            let chunk = self.window.pop_front();
+            chunk.into_iter().for_each(|chunk| chunk.arrive(&mut self.dropped, carried));
             self.sent -= 1;
         }
         heard?;
@@ -330,7 +346,7 @@ impl ServiceSink {
         // A connection in its handshake is not dropped here: `exchange` reports its failure and pauses before the next
         // try.
         if let Some(connection) = self.connection.as_mut().filter(|connection| is_idle && !connection.is_beginning())
-            && connection.receive(|_| ()).is_err()
+            && connection.receive(|_, _| ()).is_err()
         {
             self.connection = None;
         }
@@ -362,10 +378,15 @@ impl Courier for ServiceSink {
         }
         let most = (self.chunk_bytes() * CHUNK_MULTIPLE).min(MAX_CHUNK_BYTES);
         let mut from = 0;
+        self.gathered_classes.push(ClassCounts::default());
         for mark in lines.marks {
             let end = mark.end as usize - lines.before;
             if self.gathered_records > 0 && self.gathered.len() + (end - from) > most {
                 self.close_chunk();
+                self.gathered_classes.push(ClassCounts::default());
+            }
+            if let Some(classes) = self.gathered_classes.last_mut() {
+                classes[usize::from(mark.class)] += 1;
             }
             self.gathered.extend_from_slice(&lines.bytes[from..end]);
             self.gathered_records += 1;
@@ -390,7 +411,7 @@ impl Courier for ServiceSink {
                 return carried;
             }
             let before = carried.arrived;
-            match self.exchange(&mut carried.arrived) {
+            match self.exchange(&mut carried) {
                 // The acks may have made room in the window for another chunk.
                 Ok(()) if carried.arrived > before => {}
                 Ok(()) => {
@@ -399,7 +420,7 @@ impl Courier for ServiceSink {
                 }
                 Err(error) => {
                     self.disconnect();
-                    carried.error = Some(error);
+                    carried.error.get_or_insert(error);
                     carried.next = NextCarry::Unreachable(self.next_try);
                     return carried;
                 }
@@ -424,7 +445,10 @@ impl Sink for ServiceSink {
         let give_up = Instant::now() + LOCKSTEP_LIMIT;
         loop {
             let carried = self.carry(Pace::Hurry);
+            let has_dropped = !carried.refused.is_empty();
+            carried.refused.iter().for_each(|record| self.dropped_in_writes[usize::from(record.class)] += 1);
             if carried.arrived > 0 {
+                self.trouble = carried.error.filter(|_| has_dropped);
                 return Ok(lines.bytes.len());
             }
             if let Some(error) = carried.error {
@@ -435,6 +459,14 @@ impl Sink for ServiceSink {
             }
             self.wait(LOCKSTEP_WAIT);
         }
+    }
+
+    fn take_refused(&mut self) -> ClassCounts {
+        std::mem::take(&mut self.dropped_in_writes)
+    }
+
+    fn trouble(&mut self) -> Option<io::Error> {
+        self.trouble.take()
     }
 
     fn courier(&mut self) -> Option<&mut dyn Courier> {
@@ -490,6 +522,29 @@ mod tests {
         assert_eq!(Some(io::ErrorKind::TimedOut), carried.error.map(|error| error.kind()));
         assert_eq!((0, NextCarry::Unreachable(sink.next_try)), (carried.arrived, carried.next));
         assert!(sink.connection.is_none() && sink.window[0].id == id);
+    }
+
+    #[test]
+    fn a_single_write_of_dropped_records_succeeds_and_counts_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let mut sink = ServiceSink::new(ServiceOptions::at(address)).unwrap();
+        let id = chunk::id(sink.stream, 1, 1);
+        let service = std::thread::spawn(move || {
+            use std::io::{Read, Write};
+            let mut peer = listener.accept().unwrap().0;
+            peer.read_exact(&mut [0; 1]).unwrap();
+            let answer = [&b"\x82\xa3ack"[..], &[0xd9, id.len() as u8], id.as_bytes(), b"\xa7dropped\xa3old"].concat();
+            peer.write_all(&answer).unwrap();
+            peer
+        });
+        let marks = [Mark { end: 5, level: 20, class: 2, member: 0, seconds: 0 }];
+        let written = sink.write(Lines { bytes: b"entry", marks: &marks, before: 0 });
+
+        assert_eq!(5, written.unwrap());
+        assert_eq!(([0, 0, 1, 0, 0, 0], [0; 6]), (sink.take_refused(), sink.take_refused()));
+        assert!(sink.trouble().unwrap().to_string().contains("drops 1 records for ever: old"));
+        drop(service.join().unwrap());
     }
 
     #[test]

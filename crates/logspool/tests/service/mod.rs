@@ -17,6 +17,8 @@ use logspool_record::msgpack::{Item, ReadError, Reader, push_map, push_text};
 pub enum Answer {
     /// It is stored and acked.
     Ack,
+    /// It is dropped, and acked with the reason `too old`.
+    Drop,
     /// It is stored, and acked when [`Service::release`] is called.
     Hold,
     /// It is stored, and the connection is cut before the ack.
@@ -277,11 +279,20 @@ fn serve(state: &(Mutex<State>, Condvar), connection: usize, mut wire: Box<dyn W
             }
             let len = buffer.len() - reader.rest().len();
             let message: Vec<u8> = buffer.drain(..len).collect();
+            let stored = known.entries.len();
             let id = known.keep(connection, chunks, &message);
             chunks += 1;
             state.1.notify_all();
             match answer {
                 Answer::Ack => drop(wire.write_all(&ack(&id))),
+                Answer::Drop => {
+                    known.entries.truncate(stored);
+                    let mut answer = ack(&id);
+                    answer[0] = 0x82;
+                    push_text(&mut answer, b"dropped");
+                    push_text(&mut answer, b"too old");
+                    drop(wire.write_all(&answer));
+                }
                 Answer::Hold => known.held.push((connection, id)),
                 Answer::KeepAndCut | Answer::CutAt(_) => return wire.cut(),
             }

@@ -13,7 +13,7 @@ use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::{
     self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, LongMessage, Message, ReadProgress, RecordFlow,
 };
-use crate::delivery::{Chunk, ChunkPosition};
+use crate::delivery::{Chunk, ChunkPosition, MAX_STREAM_BYTES};
 
 /// Number of bytes of encoded entries for which memory is reserved at first. More memory is reserved while the entries
 /// are decoded. Chosen: the reserved memory is then 1 MiB, enough for some 2,000 records.
@@ -298,7 +298,8 @@ struct RemainingNumbers {
 impl RemainingNumbers {
     /// Returns the numbers of all records of a message. `None`: its sender does not number records.
     fn of(message: &Message<'_>) -> Option<Self> {
-        let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
+        let id = ChunkId::parse(message.chunk.as_deref()?).filter(|id| id.stream.len() <= MAX_STREAM_BYTES)?;
+        let ChunkId { stream, epoch, first, last } = id;
         let stream = stream.to_owned();
         let rest = Chunk { stream, epoch, first, last, position: ChunkPosition::First, end: message.end };
         Some(Self { rest, is_whole: true })

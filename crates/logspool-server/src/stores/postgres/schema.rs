@@ -54,6 +54,11 @@ const STEPS: &[&str] = &[
 ",
     // Records of earlier versions have no time of arrival. The server changes the tables' definitions only.
     "ALTER TABLE logspool.records ADD COLUMN arrived_ns bigint",
+    // The marks of earlier versions have no gaps, and those of ended streams were deleted. Most marks are now of ended
+    // streams and never change again, so a half of each page would be wasted.
+    "ALTER TABLE logspool.streams ADD COLUMN gaps text, ADD COLUMN ended boolean NOT NULL DEFAULT false,
+        SET (fillfactor = 90);
+     CREATE INDEX streams_with_gaps ON logspool.streams (stream) WHERE gaps IS NOT NULL",
 ];
 
 /// Key of the advisory lock that services take before they change the tables, so that one service at a time does so.

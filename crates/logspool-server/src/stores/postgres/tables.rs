@@ -35,7 +35,17 @@ const TABLES: [(&str, &[(&str, &str)]); 3] = [
             ("fields", "jsonb"),
         ],
     ),
-    ("streams", &[("stream", "text"), ("epoch", "bigint"), ("last", "bigint"), ("seen", "timestamp with time zone")]),
+    (
+        "streams",
+        &[
+            ("stream", "text"),
+            ("epoch", "bigint"),
+            ("last", "bigint"),
+            ("seen", "timestamp with time zone"),
+            ("gaps", "text"),
+            ("ended", "boolean"),
+        ],
+    ),
     ("quarantine", &[("received", "timestamp with time zone"), ("reason", "text"), ("record", "text")]),
 ];
 

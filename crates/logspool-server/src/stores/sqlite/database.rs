@@ -26,7 +26,10 @@ pub(super) const COLUMNS: &str = "time_ns, level, logger, message, file, line, f
 /// The only column of a record that day files of version 1 do not have.
 const ADDED_BY_2: &str = "arrived_ns";
 
-/// Number of columns.
+/// The columns of a stream. Day files before version 3 do not have the last two.
+pub(super) const STREAM_COLUMNS: &str = "stream, epoch, last, seen_ns, gaps, ended";
+
+/// Number of columns of a record.
 pub(super) const COLUMN_COUNT: usize = 19;
 
 /// The purpose of a database.
@@ -51,10 +54,10 @@ impl DatabaseKind {
     }
 
     /// The schema version of new files, stored in `user_version`. Older versions are read; newer ones are refused.
-    /// Version 2 of day files added the time of arrival.
+    /// Version 2 of day files added the time of arrival, and version 3 the gaps and the end of a stream.
     pub(super) fn version(self) -> i64 {
         match self {
-            Self::Day => 2,
+            Self::Day => 3,
             Self::Index | Self::Catalog => 1,
         }
     }
@@ -69,8 +72,9 @@ impl DatabaseKind {
                  CREATE INDEX records_by_time ON records(time_ns);
                  CREATE TABLE rollup(minute INTEGER, logger TEXT, level INTEGER, count INTEGER,
                      PRIMARY KEY(minute, logger, level)) WITHOUT ROWID;
-                 CREATE TABLE streams(stream TEXT PRIMARY KEY, epoch INTEGER, last INTEGER, seen_ns INTEGER)
-                     WITHOUT ROWID;
+                 CREATE TABLE streams(stream TEXT PRIMARY KEY, epoch INTEGER, last INTEGER, seen_ns INTEGER, gaps TEXT,
+                     ended INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+                 CREATE INDEX streams_with_gaps ON streams(gaps) WHERE gaps IS NOT NULL;
                  CREATE TABLE quarantine(id INTEGER PRIMARY KEY, received_ns INTEGER, reason TEXT, record TEXT);
                  CREATE TABLE file_state(one INTEGER PRIMARY KEY CHECK(one = 1), identity INTEGER, sequence INTEGER,
                      ready INTEGER, sealed INTEGER, min_time_ns INTEGER, max_time_ns INTEGER, rows INTEGER);"
@@ -159,7 +163,7 @@ pub(super) fn open_read(
     let open = |connect: &dyn Fn() -> rusqlite::Result<Connection>| -> rusqlite::Result<(Connection, Schema)> {
         let mut connection = connect()?;
         let schema = schema(kind, &connection)?;
-        if kind == DatabaseKind::Day && schema == Schema::Ours && is_version_1(&connection)? {
+        if kind == DatabaseKind::Day && schema == Schema::Ours && version(&connection)? < 2 {
             show_as_version_2(&connection)?;
         }
         connection.pragma_update(None, "query_only", true)?;
@@ -193,10 +197,11 @@ pub(super) fn emptiness(path: &Path) -> String {
 /// Checks that a day file has all tables with all columns. The error names the missing table or column.
 pub(super) fn check_tables(connection: &Connection) -> rusqlite::Result<()> {
     let without_new = COLUMNS.strip_suffix(ADDED_BY_2).map_or(COLUMNS, |columns| columns.trim_end_matches(", "));
+    let version = version(connection)?;
     for (columns, table) in [
-        (if is_version_1(connection)? { without_new } else { COLUMNS }, "records"),
+        (if version < 2 { without_new } else { COLUMNS }, "records"),
         ("minute, logger, level, count", "rollup"),
-        ("stream, epoch, last, seen_ns", "streams"),
+        (if version < 3 { "stream, epoch, last, seen_ns" } else { STREAM_COLUMNS }, "streams"),
         ("received_ns, reason, record", "quarantine"),
     ] {
         // The statement is compiled, not run.
@@ -212,14 +217,22 @@ pub(super) fn create_schema(kind: DatabaseKind, connection: &Connection) -> rusq
     connection.pragma_update(None, "user_version", kind.version())
 }
 
-/// Adds the column of version 2 to an older day file, in one transaction. SQLite changes the table's definition only,
-/// so this takes the same time for a large file.
+/// Adds the columns of newer versions to an older day file, in one transaction. SQLite changes the definitions of the
+/// tables only, so this takes the same time for a large file.
 pub(super) fn update_day_file(connection: &Connection) -> rusqlite::Result<()> {
-    if !is_version_1(connection)? {
+    let version = version(connection)?;
+    if version == DatabaseKind::Day.version() {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    connection.execute_batch(&format!("ALTER TABLE records ADD COLUMN {ADDED_BY_2} INTEGER"))?;
+    if version < 2 {
+        connection.execute_batch(&format!("ALTER TABLE records ADD COLUMN {ADDED_BY_2} INTEGER"))?;
+    }
+    connection.execute_batch(
+        "ALTER TABLE streams ADD COLUMN gaps TEXT;
+         ALTER TABLE streams ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;
+         CREATE INDEX streams_with_gaps ON streams(gaps) WHERE gaps IS NOT NULL;",
+    )?;
     connection.pragma_update(None, "user_version", DatabaseKind::Day.version())?;
     connection.execute_batch("COMMIT")
 }
@@ -231,9 +244,9 @@ fn show_as_version_2(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(&format!("CREATE TEMP VIEW records AS SELECT *, NULL AS {ADDED_BY_2} FROM main.records"))
 }
 
-/// True if a day file was made by a logspool that did not store the time of arrival.
-fn is_version_1(connection: &Connection) -> rusqlite::Result<bool> {
-    Ok(connection.query_one("PRAGMA main.user_version", [], |row| row.get::<_, i64>(0))? < 2)
+/// The schema version of a file.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_one("PRAGMA main.user_version", [], |row| row.get(0))
 }
 
 /// True if the tables exist. Fails if the tables belong to another program or to a newer version.

@@ -1,6 +1,6 @@
 //! A day's file, open for writing. Creates it, writes to it and seals it.
 //!
-//! The file is created in one transaction, with the watermarks of all active streams. Once that transaction is
+//! The file is created in one transaction, with the marks of all streams that are kept. Once that transaction is
 //! committed, the store uses the file. A sealed file is never written again.
 
 use std::fs;
@@ -12,25 +12,28 @@ use rusqlite::{Connection, Row, params};
 
 use super::catalog::{Catalog, CatalogEntry};
 use super::damage::DamageNotes;
-use super::database::{self, DatabaseKind, Schema};
+use super::database::{self, DatabaseKind, STREAM_COLUMNS, Schema};
 use super::failure::{REPAIR_DAMAGE, failed};
 use super::folder::{Day, cut_off, is_gone};
 use super::recent::RecentTraces;
 use super::transaction;
 use crate::delivery::Delivery;
+use crate::stores::mark::Gaps;
 use crate::stores::{StoreError, WriteResult};
 
 /// How long a silent stream is kept. Chosen: after a week a stream is assumed to have no unacknowledged batch. If it
 /// has one, the batch may be stored twice.
 const STREAM_RETENTION_NS: i64 = 7 * 86_400_000_000_000;
 
-/// A stream's watermark as stored in a file.
+/// The mark of a stream as stored in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct StoredStream {
     name: String,
     epoch: i64,
     last: i64,
     seen_ns: i64,
+    gaps: Option<String>,
+    ended: bool,
 }
 
 /// The file of a day.
@@ -73,9 +76,10 @@ impl DayFile {
         let create = || {
             connection.execute_batch("BEGIN IMMEDIATE")?;
             database::create_schema(DatabaseKind::Day, &connection)?;
-            let mut insert = connection.prepare("INSERT INTO streams VALUES(?, ?, ?, ?)")?;
-            for stream in streams {
-                insert.execute(params![stream.name, stream.epoch, stream.last, stream.seen_ns])?;
+            let mut insert =
+                connection.prepare(&format!("INSERT INTO streams({STREAM_COLUMNS}) VALUES(?, ?, ?, ?, ?, ?)"))?;
+            for StoredStream { name, epoch, last, seen_ns, gaps, ended } in streams {
+                insert.execute(params![name, epoch, last, seen_ns, gaps, ended])?;
             }
             let sql = "INSERT INTO file_state VALUES(1, random(), ?, 1, 0, NULL, NULL, 0)";
             connection.execute(sql, [sequence])?;
@@ -128,9 +132,18 @@ impl DayFile {
         CatalogEntry { sequence: self.sequence, name: self.name.clone(), sealed: false, range: None, rows: 0 }
     }
 
-    /// The active streams. If the clock is in doubt, `now_ns` is `None`, and all streams are returned.
+    /// The streams to keep. If the clock is in doubt, `now_ns` is `None`, and all streams are returned.
     pub fn streams(&self, now_ns: Option<i64>) -> Result<Vec<StoredStream>, StoreError> {
         read_streams(&self.connection, &self.path, now_ns)
+    }
+
+    /// Number of records in open gaps.
+    pub fn open_gaps(&self) -> Result<u64, StoreError> {
+        let query = || {
+            let mut statement = self.connection.prepare_cached("SELECT gaps FROM streams WHERE gaps IS NOT NULL")?;
+            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        Ok(records_of(query().map_err(|error| failed("read", &self.path, &error))?.iter().map(String::as_str)))
     }
 
     /// Writes batches in one transaction.
@@ -180,18 +193,36 @@ impl DayFile {
 
 fn read_streams(connection: &Connection, path: &Path, now_ns: Option<i64>) -> Result<Vec<StoredStream>, StoreError> {
     let read = |row: &Row<'_>| {
-        Ok(StoredStream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)? })
+        let (gaps, ended) = (row.get(4)?, row.get(5)?);
+        Ok(StoredStream { name: row.get(0)?, epoch: row.get(1)?, last: row.get(2)?, seen_ns: row.get(3)?, gaps, ended })
     };
     // The age of a stream is measured from the newest `seen_ns` and not from the clock, which may be wrong by years.
     // Times later than now are ignored: they come from a wrong clock, and compared with them all other streams would
     // look old. If all times are later than now, or now is unknown, no stream is omitted.
-    let sql = "SELECT stream, epoch, last, seen_ns FROM streams WHERE seen_ns >=
-               ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)";
     let query = || {
-        let mut statement = connection.prepare(sql)?;
+        let columns = match database::version(connection)? {
+            ..3 => "stream, epoch, last, seen_ns, NULL, 0",
+            _ => STREAM_COLUMNS,
+        };
+        let mut statement = connection.prepare(&format!(
+            "SELECT {columns} FROM streams WHERE seen_ns >=
+             ifnull((SELECT max(seen_ns) FROM streams WHERE seen_ns <= ?1) - ?2, seen_ns)"
+        ))?;
         statement.query_map(params![now_ns, STREAM_RETENTION_NS], read)?.collect::<rusqlite::Result<_>>()
     };
     query().map_err(|error| failed("read", path, &error))
+}
+
+/// Number of records in the gaps of streams.
+pub(super) fn records_of<'a>(gaps: impl Iterator<Item = &'a str>) -> u64 {
+    gaps.filter_map(|text| Gaps::parse(Some(text)).ok()).fold(0, |sum, gaps| sum.saturating_add(gaps.records()))
+}
+
+impl StoredStream {
+    /// The gaps of the stream.
+    pub fn gaps(&self) -> Option<&str> {
+        self.gaps.as_deref()
+    }
 }
 
 /// The streams of the newest file that can be read. If a newer, unreadable file has later records of a stream, some of

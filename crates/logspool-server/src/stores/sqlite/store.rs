@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::catalog::{Catalog, CatalogEntry};
 use super::damage::DamageNotes;
-use super::day_file::{DayFile, StoredStream, newest_streams};
+use super::day_file::{DayFile, StoredStream, newest_streams, records_of};
 use super::failure::{failed, is_damage};
 use super::folder::{self, Day, FolderLock, needs_log};
 use super::indexer::Indexer;
@@ -15,7 +15,7 @@ use super::reconcile::FolderState;
 use super::{Indexing, SqliteOptions};
 use crate::delivery::Delivery;
 use crate::stores::clock_jump::ClockJump;
-use crate::stores::{Store, StoreError, WriteResult};
+use crate::stores::{GapCounts, Store, StoreError, WriteResult};
 
 /// The store's writer.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct SqliteStore {
     leap: ClockJump,
     recent: RecentTraces,
     damages: DamageNotes,
+    /// Missing records of streams that were not taken into the current file, since the last call of `gap_counts`.
+    expired: u64,
     indexer: Option<Indexer>,
     /// The last field, so that the lock is released after everything else is closed.
     _lock: FolderLock,
@@ -95,6 +97,7 @@ impl SqliteStore {
             leap: ClockJump::default(),
             recent,
             damages,
+            expired: 0,
             indexer,
             _lock: lock,
         };
@@ -134,7 +137,7 @@ impl SqliteStore {
     }
 
     /// Switches to a new file. After the new file is committed, no records are written to the old file, because they
-    /// would make the watermarks in the new file outdated.
+    /// would make the marks in the new file outdated.
     fn roll_over(&mut self, now_ns: i64) -> Result<(), StoreError> {
         let today = Day::of(now_ns);
         // If the new day is not the next day, the clock may have been set. Then either its earlier or its current time
@@ -148,6 +151,8 @@ impl SqliteStore {
             streams => streams?,
         };
         let file = create(&self.folder, today, self.file.sequence(), &streams, &mut self.incomplete_file)?;
+        let kept = records_of(streams.iter().filter_map(StoredStream::gaps));
+        self.expired += self.file.open_gaps().map_or(0, |open| open.saturating_sub(kept));
         let old = std::mem::replace(&mut self.file, file);
         (self.listed, self.damaged) = (false, false);
         self.unsealed.push(old);
@@ -213,6 +218,11 @@ impl Store for SqliteStore {
         let removed = self.options.retention.apply(&self.folder, &self.catalog, today, &mut self.leap);
         self.unsealed.retain(|file| !folder::is_gone(file.path()));
         settled.and(sealed).and(removed).and(self.recheck())
+    }
+
+    fn gap_counts(&mut self) -> Option<GapCounts> {
+        let open = self.file.open_gaps().ok()?;
+        Some(GapCounts { open, expired: std::mem::take(&mut self.expired) })
     }
 
     fn problems(&self) -> Vec<String> {

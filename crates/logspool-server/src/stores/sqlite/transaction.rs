@@ -1,16 +1,17 @@
-//! One transaction of the writer. It checks the batches against the watermarks, writes records and rollup counts, and
-//! moves the watermarks.
+//! One transaction of the writer. It checks the batches against the marks of their streams, writes records and rollup
+//! counts, and changes the marks.
 
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 
 use super::failure::is_of_a_record;
 use super::insert::{Inserter, RefusedRecords};
 use super::recent::StoredTraces;
-use crate::delivery::{Chunk, Delivery, Outcome};
+use crate::delivery::{Delivery, Outcome};
 use crate::stores::WriteResult;
-use crate::stores::watermark::{Verdict, Watermark, judge};
+use crate::stores::mark::{Gaps, StreamMark, Verdict, judge, new_rows};
 
 /// Writes batches in one transaction.
 ///
@@ -43,26 +44,25 @@ fn attempt(
     let mut inserter = Inserter::new(&transaction, care, now_ns)?;
     for delivery in deliveries {
         let rows = delivery.batch.len() as u64;
-        let verdict = match &delivery.chunk {
-            Some(chunk) => judged(&transaction, chunk, now_ns)?,
-            None => Verdict::Store { skip: 0, missing: 0 },
+        let Some(chunk) = &delivery.chunk else {
+            for row in delivery.batch.rows() {
+                inserter.push(row)?;
+            }
+            written.outcomes.push(Outcome::Committed);
+            continue;
         };
-        written.outcomes.push(match verdict {
-            Verdict::Refuse => Outcome::Refused,
-            Verdict::Known => {
-                written.repeated += rows;
-                Outcome::Committed
+        let verdict = judge(read_mark(&transaction, &chunk.stream)?.as_ref(), chunk);
+        written.outcomes.push(verdict.outcome());
+        if let Verdict::Accept { new, mark, expired } = verdict {
+            let mut stored = 0;
+            for row in new_rows(delivery.batch.len(), chunk, &new).flatten().filter_map(|row| delivery.batch.row(row)) {
+                inserter.push(row)?;
+                stored += 1;
             }
-            Verdict::Store { skip, missing } => {
-                let skip = skip.min(rows);
-                written.repeated += skip;
-                written.missing = written.missing.saturating_add(missing);
-                for row in delivery.batch.rows().skip(usize::try_from(skip).unwrap_or(usize::MAX)) {
-                    inserter.push(row)?;
-                }
-                Outcome::Committed
-            }
-        });
+            written.repeated += rows - stored;
+            written.expired = written.expired.saturating_add(expired);
+            write_mark(&transaction, &chunk.stream, &mark, now_ns)?;
+        }
     }
     let (counts, stored) = inserter.finish()?;
     (written.stored, written.quarantined) = (counts.stored, counts.quarantined);
@@ -72,31 +72,26 @@ fn attempt(
     Ok(written)
 }
 
-/// Decides what to do with a chunk from the watermark of its stream, and moves the watermark.
+/// Reads the mark of a stream.
 ///
-/// It reads the watermark from the table each time, so no copy in memory can differ from the table. The cost is one
-/// lookup by key for hundreds of records.
-fn judged(connection: &Connection, chunk: &Chunk, now_ns: i64) -> rusqlite::Result<Verdict> {
-    let sql = "SELECT epoch, last FROM streams WHERE stream = ?";
-    let stored = connection
-        .prepare_cached(sql)?
-        .query_one([&chunk.stream], |row| {
-            Ok(Watermark { epoch: row.get::<_, i64>(0)?.cast_unsigned(), last: row.get::<_, i64>(1)?.cast_unsigned() })
-        })
-        .optional()?;
-    let verdict = judge(stored, chunk);
-    let reached = match verdict {
-        Verdict::Refuse => return Ok(verdict),
-        Verdict::Store { .. } => Some(Watermark { epoch: chunk.epoch, last: chunk.last }),
-        // The watermark stays the same. Only `seen_ns`, the time at which the stream was last seen, changes.
-        Verdict::Known => stored,
+/// It reads the table each time, so no copy in memory can differ from the table. The cost is one lookup by key for
+/// hundreds of records.
+fn read_mark(connection: &Connection, stream: &str) -> rusqlite::Result<Option<StreamMark>> {
+    let read = |row: &Row<'_>| {
+        let (epoch, last): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let gaps = Gaps::parse(row.get_ref(2)?.as_str_or_null()?)
+            .map_err(|why| rusqlite::Error::FromSqlConversionFailure(2, Type::Text, why.into()))?;
+        Ok(StreamMark { epoch: epoch.cast_unsigned(), last: last.cast_unsigned(), gaps, ended: row.get(3)? })
     };
-    if chunk.end {
-        connection.prepare_cached("DELETE FROM streams WHERE stream = ?")?.execute([&chunk.stream])?;
-    } else if let Some(reached) = reached {
-        let sql = "INSERT OR REPLACE INTO streams VALUES(?, ?, ?, ?)";
-        let (epoch, last) = (reached.epoch.cast_signed(), reached.last.cast_signed());
-        connection.prepare_cached(sql)?.execute(params![chunk.stream, epoch, last, now_ns])?;
-    }
-    Ok(verdict)
+    let sql = "SELECT epoch, last, gaps, ended FROM streams WHERE stream = ?";
+    connection.prepare_cached(sql)?.query_one([stream], read).optional()
+}
+
+/// Writes the mark of a stream, which was seen at `now_ns`.
+fn write_mark(connection: &Connection, stream: &str, mark: &StreamMark, now_ns: i64) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO streams(stream, epoch, last, seen_ns, gaps, ended) VALUES(?, ?, ?, ?, ?, ?)";
+    let (epoch, last) = (mark.epoch.cast_signed(), mark.last.cast_signed());
+    let values = params![stream, epoch, last, now_ns, mark.gaps.text(), mark.ended];
+    connection.prepare_cached(sql)?.execute(values)?;
+    Ok(())
 }

@@ -99,20 +99,21 @@ impl Connection {
     /// The error for a connection on which sending failed with `lost`. If the service has sent a reason, the result is
     /// that reason.
     pub fn explain(&mut self, lost: io::Error) -> io::Error {
-        match self.receive(|_| ()) {
+        match self.receive(|_, _| ()) {
             Err(said) if said.get_ref().is_some() => said,
             _ => self.unanswered(lost),
         }
     }
 
-    /// Reads the bytes that have arrived, and calls `acked` with the id of each ack. Also sends pending bytes of the
+    /// Reads the bytes that have arrived, and calls `acked` with the id of each ack, and with the reason if the service
+    /// drops the chunk. Also sends pending bytes of the
     /// TLS session, and continues the handshake with a shared key.
     ///
     /// # Errors
     ///
     /// The connection is lost, closed or was not established; `InvalidData` if the service sends bytes that no Forward
     /// receiver sends.
-    pub fn receive(&mut self, mut acked: impl FnMut(&[u8])) -> io::Result<()> {
+    pub fn receive(&mut self, mut acked: impl FnMut(&[u8], Option<&[u8]>)) -> io::Result<()> {
         let mut part = [0; 4096];
         loop {
             let read = match &mut self.session {
@@ -136,8 +137,10 @@ impl Connection {
                     continue;
                 }
                 match read_answer(&self.answer[done..]) {
-                    Ok((len, id)) => {
-                        id.into_iter().for_each(&mut acked);
+                    Ok(Answer { len, id, dropped }) => {
+                        if let Some(id) = id {
+                            acked(id, dropped);
+                        }
                         done += len;
                     }
                     Err(ReadError::Incomplete) if self.answer.len() - done <= MAX_ANSWER_BYTES => break,
@@ -209,23 +212,36 @@ fn none_if_would_block(result: io::Result<usize>) -> io::Result<Option<usize>> {
     }
 }
 
-/// Parses the first answer. Returns its length, and the id if it is an ack.
-fn read_answer(bytes: &[u8]) -> Result<(usize, Option<&[u8]>), ReadError> {
+/// An answer of the service.
+#[derive(Debug, PartialEq, Eq)]
+struct Answer<'a> {
+    len: usize,
+    /// The id of the chunk, if the answer is an ack.
+    id: Option<&'a [u8]>,
+    /// Why the service drops the chunk, if it does.
+    dropped: Option<&'a [u8]>,
+}
+
+/// Parses the first answer.
+fn read_answer(bytes: &[u8]) -> Result<Answer<'_>, ReadError> {
     let mut reader = Reader::new(bytes);
     let Item::Map(count) = reader.item()? else { return Err(ReadError::Invalid) };
-    let mut id = None;
+    let (mut id, mut dropped) = (None, None);
     for _ in 0..count {
-        let is_ack = matches!(reader.item()?, Item::Text(b"ack") | Item::Bytes(b"ack"));
-        let value = reader;
-        reader.skip()?;
-        if is_ack {
-            id = match { value }.item()? {
-                Item::Text(id) | Item::Bytes(id) => Some(id),
-                _ => return Err(ReadError::Invalid),
-            };
-        }
+        let to = match reader.item()? {
+            Item::Text(b"ack") | Item::Bytes(b"ack") => &mut id,
+            Item::Text(b"dropped") | Item::Bytes(b"dropped") => &mut dropped,
+            _ => {
+                reader.skip()?;
+                continue;
+            }
+        };
+        *to = match reader.item()? {
+            Item::Text(text) | Item::Bytes(text) => Some(text),
+            _ => return Err(ReadError::Invalid),
+        };
     }
-    Ok((bytes.len() - reader.rest().len(), id))
+    Ok(Answer { len: bytes.len() - reader.rest().len(), id, dropped })
 }
 
 #[cfg(test)]
@@ -237,13 +253,15 @@ mod tests {
     #[test]
     fn an_answer_is_read_once_it_is_complete_and_unknown_keys_are_skipped() {
         let mut bytes = Vec::new();
-        push_map(&mut bytes, 3);
+        push_map(&mut bytes, 4);
         push_text(&mut bytes, b"load");
         push_array(&mut bytes, 2);
         push_int(&mut bytes, 1);
         push_nil(&mut bytes);
         push_text(&mut bytes, b"ack");
         push_text(&mut bytes, b"s/1/1-2");
+        push_text(&mut bytes, b"dropped");
+        push_text(&mut bytes, b"why");
         push_text(&mut bytes, b"x");
         push_nil(&mut bytes);
         for cut in 0..bytes.len() {
@@ -252,8 +270,9 @@ mod tests {
         let len = bytes.len();
         bytes.push(0x80);
 
-        assert_eq!(Ok((len, Some(&b"s/1/1-2"[..]))), read_answer(&bytes));
-        assert_eq!(Ok((1, None)), read_answer(&bytes[len..]));
+        let expected = Answer { len, id: Some(b"s/1/1-2"), dropped: Some(b"why") };
+        assert_eq!(Ok(expected), read_answer(&bytes));
+        assert_eq!(Ok(Answer { len: 1, id: None, dropped: None }), read_answer(&bytes[len..]));
     }
 
     #[test]

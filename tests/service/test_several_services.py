@@ -1,0 +1,184 @@
+"""Several services, and relays that send the streams of many programs: each record is stored once, in any order."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+
+from clients import wait_until
+from test_protocols import packed
+from test_store_away import DEADLINE, assert_each_once
+
+
+class Relay:
+    """A way to a server that can be moved to another one, or lets nothing through for a while."""
+
+    def __init__(self, port: int):
+        """Listen, and send what comes to `port`."""
+        self.to, self.pairs, self.passes = port, [], threading.Event()
+        self.passes.set()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                near = self.listener.accept()[0]
+                far = socket.create_connection(("127.0.0.1", self.to))
+            except OSError:
+                return
+            self.pairs.append((near, far))
+            for source, target in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        try:
+            while part := source.recv(1 << 16):
+                self.passes.wait()
+                target.sendall(part)
+        except OSError:
+            pass
+        self._close([(source, target)])
+
+    @staticmethod
+    def _close(pairs: "list[tuple[socket.socket, socket.socket]]") -> None:
+        for end in (end for pair in pairs for end in pair):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def move(self, port: int) -> None:
+        """Send what comes from now on to another port, and end all connections."""
+        self.to = port
+        self._close(self.pairs)
+
+    def close(self) -> None:
+        """Stop listening."""
+        self.passes.set()
+        self.listener.close()
+        self._close(self.pairs)
+
+
+RECORDS = 2_000
+
+# Logs when it is told to; then says whether all was delivered, and ends.
+PROGRAM = """
+import logging, sys, logspool
+handler = logspool.ServiceHandler(sys.argv[1])
+logging.basicConfig(level=logging.INFO, handlers=[handler])
+logspool.install(shutdown_timeout=120)
+for number in range(int(sys.argv[2])):
+    logging.info("c %d", number)
+print(logspool.flush(120), flush=True)
+"""
+
+
+def of_store(service, name: str) -> int:
+    """Return a count of the only store of a service."""
+    return json.loads(service.get("/api/stats")[1])["stores"][0][name]
+
+
+def accepted(service) -> int:
+    """Return how many records a service has handed to its store."""
+    return json.loads(service.get("/api/stats")[1])["records_accepted"]
+
+
+def settled(service) -> int:
+    """Return how many records the store of a service has decided about."""
+    return sum(of_store(service, f"records_{what}") for what in ("stored", "repeated", "refused"))
+
+
+def test_a_service_that_was_cut_off_stores_nothing_again(start_service, database, queue_dir, tmp_path):
+    way_to_database = Relay(database.port)
+    url = database.url()
+    cut_off_url = url.replace(str(database.port), str(way_to_database.port))
+    assert url != cut_off_url
+    cut_off = start_service("--store", cut_off_url, folder=tmp_path / "cut-off")
+    other = start_service("--store", url, folder=tmp_path / "other")
+    balancer = Relay(cut_off.tcp[1])
+    try:
+        wait_until("both are ready", lambda: all(200 == service.get("/readyz")[0] for service in (cut_off, other)))
+        way_to_database.passes.clear()
+        command = [sys.executable, "-c", PROGRAM, f"tcp://127.0.0.1:{balancer.port}", str(RECORDS)]
+        variables = {**os.environ, "LOGSPOOL_QUEUE_DIR": str(queue_dir)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables) as program:
+            wait_until("the records wait at the service without a database", lambda: RECORDS == accepted(cut_off))
+            balancer.move(other.tcp[1])
+            assert "True" == program.stdout.read().strip()
+            assert 0 == program.wait(DEADLINE)
+        wait_until("its end arrived", lambda: ["t"] == database.column("SELECT ended FROM logspool.streams"))
+        assert (RECORDS, 0) == (of_store(other, "records_stored"), of_store(cut_off, "records_stored"))
+
+        way_to_database.passes.set()
+        wait_until("the service that was cut off settles its records", lambda: RECORDS == settled(cut_off))
+    finally:
+        balancer.close()
+        way_to_database.close()
+
+    assert_each_once({"c": RECORDS}, database.messages(), "none")
+
+
+def chunk(stream: str, epoch: int, first: int, last: int) -> "tuple[bytes, str]":
+    """Return a message of Forward with numbered records, and its id."""
+    name = f"{stream}/{epoch}/{first}-{last}"
+    entries = [packed([1763800000, {"message": f"{stream} {epoch} {number}"}]) for number in range(first, last + 1)]
+    return packed(["app", b"".join(entries), {"chunk": name, "size": last + 1 - first}]), name
+
+
+def receive(sender: socket.socket, answer: "dict[str, str]") -> None:
+    """Receive exactly this answer."""
+    expected, found = packed(answer), b""
+    while len(found) < len(expected) and (part := sender.recv(len(expected) - len(found))):
+        found += part
+    assert expected == found
+
+
+def test_a_chunk_of_an_older_epoch_gets_an_ack_with_the_reason_and_the_next_one_is_stored(service):
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        for epoch, first, last, why in [
+            (2, 1, 3, None),
+            (1, 4, 5, "the store has a newer epoch of the stream"),
+            (2, 4, 4, None),
+        ]:
+            message, name = chunk("program", epoch, first, last)
+            sender.sendall(message)
+            receive(sender, {"ack": name} if why is None else {"ack": name, "dropped": why})
+
+    assert [f"program 2 {number}" for number in range(1, 5)] == service.stored_messages()
+    service.wait_metric('logspool_service_records_outdated_total{store="sqlite"} 2')
+
+
+def test_a_connection_sends_ten_thousand_streams_and_no_more(service):
+    streams = 10_000
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        messages = [chunk(f"program-{number}", 1, 1, 1) for number in range(streams)]
+        writer = threading.Thread(target=sender.sendall, args=(b"".join(message for message, _ in messages),))
+        writer.start()
+        for _, name in messages:
+            receive(sender, {"ack": name})
+        writer.join()
+        # A known stream goes on.
+        message, name = chunk("program-0", 1, 2, 2)
+        sender.sendall(message)
+        receive(sender, {"ack": name})
+        sender.sendall(chunk("one more", 1, 1, 1)[0])
+        assert b"" == sender.recv(100)
+
+    assert streams + 1 == len(service.stored_messages())
+
+
+def test_a_late_chunk_is_stored_and_the_missing_records_are_shown_meanwhile(service):
+    missing = 'logspool_service_records_missing{store="sqlite"} '
+    for first, last, left in [(201, 300, 200), (1, 100, 100), (101, 200, 0), (1, 300, 0)]:
+        message, name = chunk("program", 1, first, last)
+        with socket.create_connection(service.tcp, DEADLINE) as sender:
+            sender.sendall(message)
+            receive(sender, {"ack": name})
+        service.wait_metric(f"{missing}{left}")
+
+    assert {f"program 1 {number}" for number in range(1, 301)} == set(service.stored_messages())
+    assert 300 == len(service.stored_messages())
