@@ -405,7 +405,7 @@ impl Folder {
     pub fn set_times(&self, name: &str, times: Times) -> io::Result<()> {
         let name = c_string(name)?;
         let time = |ns: i64| libc::timespec {
-            tv_sec: ns.div_euclid(1_000_000_000) as i64,
+            tv_sec: ns.div_euclid(1_000_000_000),
             tv_nsec: ns.rem_euclid(1_000_000_000) as libc::c_long,
         };
         let both = [time(times.accessed), time(times.modified)];
