@@ -98,8 +98,9 @@ def test_a_command_runs_after_the_keeper_of_the_command_before(tmp_path, queue_d
         "$ python -m logspool run plain.py\n"
         "$ python killed.py\nKilled\n"
         "$ sleep 0.5\n"
-        "$ python -m logspool recover\n... records written to killed.log\n"
+        "$ python -m logspool recover\n... record... written to killed.log\n"
     )
+    marker = "race: the writer may be done before the kill"
     runner = pages.Runner(
         tmp_path,
         sys.executable,
@@ -107,7 +108,14 @@ def test_a_command_runs_after_the_keeper_of_the_command_before(tmp_path, queue_d
         lambda printed: printed.replace(f"{tmp_path}/", ""),
     )
 
-    runner.run_commands(pages.Block(pages.ROOT / "docs" / "tutorial.md", 1, "console", "", text))
+    # A keeper that delivers the records loses this race each time.
+    for tries_left in reversed(range(5)):
+        try:
+            runner.run_commands(pages.Block(pages.ROOT / "docs" / "tutorial.md", 1, "console", marker, text))
+            break
+        except pages.RaceLost:
+            if not tries_left:
+                raise
 
 
 @pytest.mark.parametrize(("marker", "raised"), [("race: it may be late", pages.RaceLost), ("", AssertionError)])
