@@ -136,6 +136,51 @@ def test_fork_of_a_program_with_one_thread_is_silent_with_warnings_as_errors(run
     assert queue_folder.left_in(queue_dir) == []
 
 
+#: The native threads get little of one processor, which busy processes share.
+FORK_OF_STARVED_THREADS = """\
+import logging, os, signal
+from suite import side
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+parent = os.getpid()
+busy = []
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        while os.getppid() == parent:
+            pass
+        os._exit(0)
+    busy.append(child)
+
+def starve():
+    for task in os.listdir("/proc/self/task"):
+        with open(f"/proc/self/task/{task}/comm") as file:
+            if file.read().startswith("logspool"):
+                os.setpriority(os.PRIO_PROCESS, int(task), 10)
+
+logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
+side.install()
+log = logging.getLogger("app")
+for number in range(20):
+    log.info("parent %d end", number)
+    starve()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+for child in busy:
+    os.kill(child, signal.SIGKILL)
+"""
+
+
+@pytest.mark.every_interpreter
+def test_a_fork_waits_for_native_threads_that_get_no_processor(run_program, queue_dir):
+    outcome, folder = run_program(FORK_OF_STARVED_THREADS, options=("-W", "error"), deadline_seconds=120)
+
+    assert (outcome.status, outcome.err) == (0, b"")
+    assert lines.count(folder / "app.log").numbers == {"parent": list(range(20))}
+
+
 FORK_BESIDE_A_PIPE = """\
 import logging, os, sys
 from suite import side

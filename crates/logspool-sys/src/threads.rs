@@ -3,6 +3,10 @@
 //! A thread keeps its process alive. If `main` of a C program ends with `pthread_exit`, the kernel ends the process only
 //! after its last thread. [`program_has_left`] tells the collector that only native threads are left, so that it can end
 //! the process.
+//!
+//! A fork waits until the native threads have ended. [`Count`] tells it whether waiting longer can help.
+
+use std::path::Path;
 
 use super::opening::{entries, read};
 use crate::fork_safe_lock::PerProcess;
@@ -47,13 +51,52 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     }
 }
 
+/// What the name of every native thread begins with.
+const PREFIX: &[u8] = b"logspool";
+
+/// The threads of this process, as the kernel lists them. It lists a thread until its very end.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Count {
+    /// Native threads of all copies of the library.
+    pub native: usize,
+    /// Those of them that need nothing but a processor: they run, or wait for their turn.
+    pub runnable: usize,
+    /// All other threads.
+    pub of_the_program: usize,
+}
+
+impl Count {
+    /// Counts the threads. All counts are 0 if `/proc` cannot be read.
+    pub fn now() -> Self {
+        let mut count = Self::default();
+        let folder = Path::new("/proc/self/task");
+        for thread in entries(folder).unwrap_or_default() {
+            let thread = folder.join(thread.name);
+            // `comm` has only the name, and costs the kernel less than `stat`.
+            let Ok(name) = read(thread.join("comm")) else { continue };
+            if name.starts_with(PREFIX) {
+                let stat = read(thread.join("stat")).unwrap_or_default();
+                count.native += 1;
+                count.runnable += usize::from(state_in(&stat) == Some(b'R'));
+            } else {
+                count.of_the_program += 1;
+            }
+        }
+        count
+    }
+}
+
+/// State of a thread, from its file `stat`. It follows the name, which is in parentheses.
+fn state_in(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2).copied()
+}
+
 /// Whether every thread of the program has ended, so that only native threads keep the process alive. `false` if
 /// `/proc` cannot be read.
 pub fn program_has_left() -> bool {
     let Ok(stat) = read("/proc/self/stat") else { return false };
-    // The state of the main thread follows the name of the program, which is in parentheses.
-    let state = stat.iter().rposition(|byte| *byte == b')').and_then(|end| stat.get(end + 2));
-    if state != Some(&b'Z') {
+    if state_in(&stat) != Some(b'Z') {
         return false;
     }
     let Ok(threads) = entries("/proc/self/task") else { return false };
@@ -62,4 +105,47 @@ pub fn program_has_left() -> bool {
     threads.is_some_and(|threads| {
         RUNNING.with(|running| threads.iter().all(|thread| *thread == main || running.contains(thread)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_parentheses_and_spaces() {
+        assert_eq!(Some(b'S'), state_in(b"7 (a) R (b) S 1 7 7 0 -1"));
+        assert_eq!(None, state_in(b"7 (a"));
+        assert_eq!(None, state_in(b"7 (a)"));
+    }
+
+    #[test]
+    fn a_native_thread_is_told_from_one_of_the_program_and_a_busy_one_from_one_that_waits() {
+        let before = Count::now();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        assert!(spawn("logspool-test", move || ends.recv().unwrap_or_default()));
+        let (stop, stops) = std::sync::mpsc::channel::<()>();
+        assert!(spawn("logspool-busy", move || {
+            while stops.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                std::hint::spin_loop();
+            }
+        }));
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let is_reached = |native, runnable| loop {
+            let now = Count::now();
+            if (now.native, now.runnable) == (before.native + native, before.runnable + runnable) {
+                break true;
+            }
+            if std::time::Instant::now() > deadline {
+                break false;
+            }
+            std::thread::yield_now();
+        };
+
+        assert!(is_reached(2, 1), "{:?}", Count::now());
+        drop(stop);
+        assert!(is_reached(1, 0), "{:?}", Count::now());
+        drop(end);
+        assert!(is_reached(0, 0), "{:?}", Count::now());
+        assert!(before.of_the_program > 0);
+    }
 }

@@ -12,15 +12,19 @@ from pathlib import Path
 REFUSED = b" records dropped: the queue was full"
 _REFUSED_AT_THE_END = re.compile(rb"^logspool: .*\(.*?\b(?:queue_full) (\d+)", re.MULTILINE)
 
+# A busy machine may give the collector its turn so late that the queue fills up. Then a sink's line tells of that.
+_QUEUE_WARNING = re.compile(rb"^the queue is (?:\d+ % )?full: ")
+
 _NUMBERED = re.compile(rb"^(?P<who>[\w.-]+) (?P<number>\d+) end$")
 
 
 @dataclass(frozen=True)
 class Count:
-    """Lines of the form `WHO NUMBER end`, per writer in file order, and all other lines."""
+    """Lines of the form `WHO NUMBER end`, per writer in file order; warnings that the queue fills up; other lines."""
 
     numbers: dict[str, list[int]]
     other: list[bytes]
+    queue_warnings: list[bytes]
 
     def missing(self, who: str, wanted: Iterable[int]) -> list[int]:
         return sorted(set(wanted) - set(self.numbers.get(who, ())))
@@ -60,11 +64,14 @@ def count(*paths: Path) -> Count:
     """Read the files in the given order and count their lines."""
     numbers: dict[str, list[int]] = {}
     other = []
+    queue_warnings = []
     for path in paths:
         for line in path.read_bytes().splitlines() if path.exists() else ():
             match = _NUMBERED.match(line)
             if match:
                 numbers.setdefault(match["who"].decode(), []).append(int(match["number"]))
+            elif _QUEUE_WARNING.match(line):
+                queue_warnings.append(line)
             else:
                 other.append(line)
-    return Count(numbers, other)
+    return Count(numbers, other, queue_warnings)

@@ -1,14 +1,12 @@
 //! Sets the options, handles forks, and ends the process's pipeline.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use logspool_sys::generation;
-use logspool_sys::opening::{FolderEntry, entries, read};
-use logspool_sys::progress;
 use logspool_sys::published::Published;
+use logspool_sys::{progress, threads};
 
 use super::flushing::Awaited;
 use super::options::{Options, OptionsError};
@@ -21,6 +19,13 @@ use crate::writer::Outlet;
 
 /// How long the native threads may take to end before a fork.
 const LEAVE_DEADLINE: Duration = Duration::from_millis(50);
+
+/// How long the kernel may take to remove threads that have ended.
+const EXIT_DEADLINE: Duration = Duration::from_millis(5);
+
+/// How long a fork waits at most for native threads that get no processor. Chosen: with 20 busy processes on each
+/// processor, a thread waits some 0.1 s for its turn.
+const STARVED_DEADLINE: Duration = Duration::from_secs(5);
 
 /// Sets the options of the process. Starts nothing: segment and threads begin with the first record.
 ///
@@ -57,7 +62,8 @@ impl Pipeline {
 }
 
 /// Call before `fork()`. Writes queued records, then asks the native threads to end. Each of these two steps takes at
-/// most 50 ms. Takes no lock that a thread holds across I/O. A writer in a stuck write keeps running.
+/// most 50 ms, and longer only as [`wait_before_fork`] tells. Takes no lock that a thread holds across I/O. A writer in a
+/// stuck write keeps running.
 pub fn before_fork() {
     crate::sinks::compress::stop_before_fork();
     let Some(pipeline) = existing() else { return };
@@ -65,29 +71,39 @@ pub fn before_fork() {
     if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_waiting() && !pipeline.watcher.runs() {
         return;
     }
-    let deadline = Instant::now() + LEAVE_DEADLINE;
+    let longest = Instant::now() + STARVED_DEADLINE;
     // Write queued records first, since the threads start again only with the next record.
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
-        flush.wait_until(Some(deadline));
+        wait_before_fork(LEAVE_DEADLINE, longest, |until| flush.wait_until(Some(until)));
     }
-    pipeline.stop_threads(deadline + LEAVE_DEADLINE);
-    await_thread_exit();
+    pipeline.ask_threads_to_leave();
+    wait_before_fork(LEAVE_DEADLINE, longest, |until| pipeline.await_threads(until));
+    wait_before_fork(EXIT_DEADLINE, longest, await_thread_exit);
 }
 
-/// Waits until the kernel has removed the threads that ended, since /proc/self/task lists a thread until its very end.
-fn await_thread_exit() {
-    let deadline = Instant::now() + Duration::from_millis(5);
-    while Instant::now() < deadline && native_threads() > 0 {
+/// Calls `wait` with a deadline `each` from now. It returns whether it has seen what it waits for.
+///
+/// A thread may be stuck in a write, so a fork does not wait for it. But a thread that lacks nothing except a processor
+/// will end soon. A program with one thread waits for such a thread, until `longest`, because CPython warns of a fork of
+/// a process that has several. A program with several threads gets that warning anyway.
+fn wait_before_fork(each: Duration, longest: Instant, wait: impl Fn(Instant) -> bool) {
+    while !wait(Instant::now() + each) && Instant::now() < longest {
+        let threads = threads::Count::now();
+        if threads.runnable == 0 || threads.of_the_program != 1 {
+            return;
+        }
+    }
+}
+
+/// Waits until the kernel has removed the native threads that ended. Returns whether it has.
+fn await_thread_exit(deadline: Instant) -> bool {
+    while threads::Count::now().native > 0 {
+        if Instant::now() >= deadline {
+            return false;
+        }
         std::thread::yield_now();
     }
-}
-
-/// Number of threads of this process whose name starts with `logspool`.
-fn native_threads() -> usize {
-    let folder = Path::new("/proc/self/task");
-    let is_native =
-        |task: &FolderEntry| read(folder.join(&task.name).join("comm")).is_ok_and(|name| name.starts_with(b"logspool"));
-    entries(folder).unwrap_or_default().iter().filter(|task| is_native(task)).count()
+    true
 }
 
 /// Call after `fork()` in the parent. The native threads start again with the next record, or at once if records or

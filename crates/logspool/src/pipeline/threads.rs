@@ -162,6 +162,11 @@ impl Pipeline {
     /// Asks the native threads to end, and waits for them until `deadline`. Afterwards every push takes its slow path,
     /// which starts the threads again if that is allowed.
     pub(super) fn stop_threads(&self, deadline: Instant) {
+        self.ask_threads_to_leave();
+        self.await_threads(deadline);
+    }
+
+    pub(super) fn ask_threads_to_leave(&self) {
         self.leave.publish(true);
         generation::advance();
         self.wake();
@@ -172,12 +177,16 @@ impl Pipeline {
         for outlet in self.outlets().into_iter().flatten() {
             outlet.ask_to_leave();
         }
+    }
+
+    /// Waits until the native threads that were asked to leave have ended. Returns whether they have.
+    pub(super) fn await_threads(&self, deadline: Instant) -> bool {
         self.wait(Some(deadline), || {
             !self.collector_runs.is_running()
                 && !self.has_writers()
                 && self.idle_writer.dismiss()
                 && !self.watcher.runs()
                 && !self.spooler.as_ref().is_some_and(Spooler::runs)
-        });
+        })
     }
 }
