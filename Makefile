@@ -66,12 +66,14 @@ faults-ci: check-tools ## Run the fault scenarios (kills, forks, frozen output) 
 	@$(PYTHON) scripts/fault_tools.py
 	@LOGSPOOL_FAULTS=ci $(PYTHON) scripts/run_pytest.py --label faults-ci -- tests/e2e $(PYTEST_OPTIONS)
 
+faults: export LOGSPOOL_TEST_PROFILE = release
 faults: check-tools ## Run the fault scenarios in full: long
 	@$(PYTHON) scripts/fault_tools.py
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults -- tests/e2e -m "not quiet" --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults-service -- tests/service --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full LOGSPOOL_TEST_WORKERS=0 $(PYTHON) scripts/run_pytest.py --label faults-quiet -- tests/e2e -m quiet $(PYTEST_OPTIONS)
 
+full: export LOGSPOOL_TEST_PROFILE = release
 full: check-tools ## Run every check in its full size, hours, and keep the counts (FULL="--steps faults,suite")
 	@$(PYTHON) scripts/full_sizes.py $(FULL)
 

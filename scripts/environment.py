@@ -1,8 +1,8 @@
 """Virtual environments of the project, each made once and brought up to date only where its inputs changed.
 
 `.venv-3.12` has the packages for the tests, `.venv-3.12-bench` and `.venv-3.12-demo` the packages for these folders.
-The extension is built in release mode, for the matrix as the Rust tests are: with less optimisation and with debug
-assertions. Each version of Python has its own cargo target folder.
+The extension is built as the Rust tests are, with less optimisation and with debug assertions; for bench and demo in
+release mode. Each version of Python has its own cargo target folder.
 Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
 """
 
@@ -29,8 +29,9 @@ REQUIREMENTS = ROOT / "scripts" / "requirements"
 #: Tests that run at once. Most wait more than they compute: on two cores, six workers take a third less than three.
 TEST_WORKERS = len(os.sched_getaffinity(0)) * 3
 
-#: The profile of cargo that builds the tested extension. `LOGSPOOL_TEST_PROFILE=dev` takes a fraction of the time.
-TEST_PROFILE = os.environ.get("LOGSPOOL_TEST_PROFILE", "release")
+#: The profile of cargo that builds the tested extension. `release` takes three times as long to build, and lacks the
+#: debug assertions; `make full` tests it.
+TEST_PROFILE = os.environ.get("LOGSPOOL_TEST_PROFILE", "dev")
 
 try:
     import tomllib
@@ -185,15 +186,13 @@ def tools() -> Path:
     return environment.folder
 
 
-def ensure_for_tests(
-    interpreter: interpreters.Interpreter, *, libraries: bool = True, profile: str = TEST_PROFILE
-) -> Environment:
+def ensure_for_tests(interpreter: interpreters.Interpreter, *, libraries: bool = True) -> Environment:
     """Return the environment of an interpreter with the package, the test tools and maybe the tested libraries."""
     with locked(f"venv-{interpreter.tag}"):
         environment = Environment(interpreter).ensure()
         environment.install("test", extras("test"))
         if not libraries:
-            return environment.build_extension(profile)
+            return environment.build_extension(TEST_PROFILE)
         failed: dict[str, str] = {}
         for group in ("libraries", "frameworks"):
             wanted = read_requirements(REQUIREMENTS / f"{group}.txt")
@@ -203,7 +202,7 @@ def ensure_for_tests(
             terminal.note(terminal.paint(f"not installable on {interpreter.tag}: {requirement}: {reason}", "yellow"))
         if failed and interpreter.tag in ("3.10", "3.11", "3.12", "3.13"):
             raise terminal.fail(f"libraries that the tests need are missing on {interpreter.tag}")
-        return environment.build_extension(profile)
+        return environment.build_extension(TEST_PROFILE)
 
 
 def extras(name: str) -> list[str]:

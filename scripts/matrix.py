@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _prepare(interpreter: interpreters.Interpreter) -> None:
-    environment.ensure_for_tests(interpreter, libraries=False, profile="dev")
+    environment.ensure_for_tests(interpreter, libraries=False)
 
 
 def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int:
@@ -64,7 +64,7 @@ def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
         # One run: starting the workers and collecting the tests takes them seconds each.
         chosen = [*FOLDERS, *_marked_files(), "-m", f"{MARK} and not one_interpreter"]
-        code = run_pytest(interpreter, chosen, "matrix", libraries=False, profile="dev")
+        code = run_pytest(interpreter, chosen, "matrix", libraries=False)
     except SystemExit as end:
         code = int(end.code or 1)
     return code

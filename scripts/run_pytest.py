@@ -19,15 +19,10 @@ NOTHING_TESTED = 5
 
 
 def run_pytest(
-    interpreter: interpreters.Interpreter,
-    arguments: Sequence[str],
-    label: str,
-    *,
-    libraries: bool = True,
-    profile: str = environment.TEST_PROFILE,
+    interpreter: interpreters.Interpreter, arguments: Sequence[str], label: str, *, libraries: bool = True
 ) -> int:
     """Run pytest in the interpreter's environment and return its exit code."""
-    prepared = environment.ensure_for_tests(interpreter, libraries=libraries, profile=profile)
+    prepared = environment.ensure_for_tests(interpreter, libraries=libraries)
     _compile(prepared.python)
     report = environment.BUILD / "reports" / f"pytest-{label}-{interpreter.tag}.xml"
     report.parent.mkdir(parents=True, exist_ok=True)
