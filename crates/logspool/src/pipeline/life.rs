@@ -62,8 +62,8 @@ impl Pipeline {
 }
 
 /// Call before `fork()`. Writes queued records, then asks the native threads to end. Each of these two steps takes at
-/// most 50 ms, and longer only as [`wait_before_fork`] tells. Takes no lock that a thread holds across I/O. A writer in a
-/// stuck write keeps running.
+/// most 50 ms, and longer only for threads that get no processor. Takes no lock that a thread holds across I/O. A writer
+/// in a stuck write keeps running.
 pub fn before_fork() {
     crate::sinks::compress::stop_before_fork();
     let Some(pipeline) = existing() else { return };
