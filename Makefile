@@ -141,6 +141,8 @@ clean: ## Remove all that the other commands made
 
 check-tools:
 	@command -v cargo >/dev/null || { echo "error: cargo is missing: install Rust 1.89 or later (rustup)" >&2; exit 1; }
+	@wanted=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml); found=$$(cargo --version | cut -d' ' -f2); \
+	printf '%s\n%s\n' "$$wanted" "$$found" | sort -CV || { echo "error: Rust $$found is too old: install Rust $$wanted or later (rustup)" >&2; exit 1; }
 	@command -v cc >/dev/null || { echo "error: a C compiler is missing: apt-get install gcc libc6-dev" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || { echo "error: $(PYTHON) is no Python 3.10 or later: set PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(PYTHON) -c 'import pip, venv' 2>/dev/null || { echo "error: $(PYTHON) lacks pip or venv: apt-get install python3-pip python3-venv" >&2; exit 1; }
