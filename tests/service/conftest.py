@@ -5,13 +5,16 @@ import json
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 import urllib.request
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,6 +30,17 @@ from suite.fixtures import queue_dir  # noqa: F401
 
 # Ten times the time that a slow machine needed.
 DEADLINE = 30.0
+
+# Puts inherited sockets where a service manager puts them, from descriptor 3 on, and becomes the command.
+PASS_SOCKETS = """\
+import fcntl, os, sys
+numbers = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 100) for number in sys.argv[1].split(",")]
+for place, number in enumerate(numbers, 3):
+    os.dup2(number, place)
+    os.close(number)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(numbers)))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 def pytest_configure():
@@ -52,10 +66,13 @@ class Service:
         config: "str | None",
         open_files: "int | None" = None,
         address_space: "int | None" = None,
+        sockets: "Sequence[socket.socket]" = (),
+        variables: "Mapping[str, str] | None" = None,
     ):
         """Start it and wait until it is ready.
 
-        It may not have more than `open_files` files open, nor take more than `address_space` bytes of addresses.
+        It may not have more than `open_files` files open, nor take more than `address_space` bytes of addresses. It
+        gets `sockets` as from a service manager, and `variables` in its environment.
         """
         self.binary, self.folder, self.said = binary, folder, []
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -70,7 +87,17 @@ class Service:
             command = ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(open_files), *command]
         if address_space is not None:
             command = ["sh", "-c", 'ulimit -v "$0" && exec "$@"', str(address_space // 1024), *command]
-        self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
+        numbers = [each.fileno() for each in sockets]
+        if numbers:
+            command = [sys.executable, "-c", PASS_SOCKETS, ",".join(map(str, numbers)), *command]
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(variables or {})},
+            pass_fds=numbers,
+        )
         self.listening = threading.Event()
         #: While it is cleared, the output of the service is not read: its pipe fills.
         self.heard = threading.Event()
@@ -200,9 +227,9 @@ def start_service(logspool_binary, tmp_path):
         *arguments: str,
         config: "str | None" = None,
         folder: "Path | None" = None,
-        **limits: int,
+        **options: Any,
     ) -> Service:
-        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config, **limits)
+        service = Service(logspool_binary, folder or tmp_path / "service", list(arguments), config, **options)
         started.append(service)
         return service
 

@@ -40,14 +40,19 @@ pub enum Endpoint {
 }
 
 impl ListenAddress {
+    /// Creates the address of a listener that accepts every protocol.
+    pub fn any(endpoint: Endpoint) -> Self {
+        Self { endpoint, protocol: None, levels: None, zone: None }
+    }
+
     /// Creates the address of a TCP listener that accepts every stream protocol.
     pub fn tcp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Tcp(address), protocol: None, levels: None, zone: None }
+        Self::any(Endpoint::Tcp(address))
     }
 
     /// Creates the address of a UDP listener that accepts every datagram protocol.
     pub fn udp(address: SocketAddr) -> Self {
-        Self { endpoint: Endpoint::Udp(address), protocol: None, levels: None, zone: None }
+        Self::any(Endpoint::Udp(address))
     }
 
     /// True if the listener uses TLS.

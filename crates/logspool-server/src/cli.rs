@@ -8,6 +8,7 @@ mod failure;
 mod query;
 mod recover;
 mod serve;
+mod service_manager;
 mod stats;
 mod tail;
 

@@ -24,6 +24,7 @@ use crate::known_protocols;
 use crate::metrics::Metrics;
 use crate::opening;
 use crate::sources::datagrams::DatagramReader;
+use crate::sources::inherited::InheritedSockets;
 use crate::sources::listeners::Listener;
 use crate::sources::tls::Identity;
 
@@ -60,12 +61,13 @@ pub struct Service {
 }
 
 impl Service {
-    /// Opens stores and listeners. The service accepts records when this returns.
+    /// Opens stores and listeners. The service accepts records when this returns. A listener takes the inherited socket
+    /// that has its address.
     ///
     /// # Errors
     ///
-    /// A store or listener cannot be opened. The text has the reason, and says how to fix it if possible.
-    pub async fn start(config: Config) -> Result<Self, String> {
+    /// A store or listener cannot be opened, or an inherited socket has no listener. The text has the reason, and says how to fix it if possible.
+    pub async fn start(config: Config, mut inherited: InheritedSockets) -> Result<Self, String> {
         config.check()?;
         let admission = Admission::new(descriptors::divide(&config)?, config.limits.connections_per_peer);
         let identity = config.tls.as_ref().map(Identity::read).transpose()?;
@@ -73,11 +75,14 @@ impl Service {
         let (mut listeners, mut sockets) = (Vec::new(), Vec::new());
         for listen in &config.listen {
             match &listen.endpoint {
-                Endpoint::Udp(_) | Endpoint::UnixDatagram(_) => sockets.push(DatagramReader::open(listen)?),
-                _ => listeners.push(Listener::open(listen, identity.as_ref()).await?),
+                Endpoint::Udp(_) | Endpoint::UnixDatagram(_) => {
+                    sockets.push(DatagramReader::open(listen, &mut inherited)?)
+                }
+                _ => listeners.push(Listener::open(listen, identity.as_ref(), &mut inherited)?),
             }
         }
-        listeners.extend(Listener::open_http(config.http).await?);
+        listeners.extend(Listener::open_http(config.http, &mut inherited)?);
+        inherited.expect_none_left()?;
 
         // Open the stores last: a service that cannot listen leaves no files on disk.
         let opened = opening::open(&config)?;

@@ -2,6 +2,7 @@
 //! intake.
 
 pub mod datagrams;
+pub mod inherited;
 pub mod listeners;
 pub mod streams;
 pub mod tls;

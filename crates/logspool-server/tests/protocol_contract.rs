@@ -14,6 +14,7 @@ use logspool_server::known_protocols::{self, InputState};
 use logspool_server::opening::open_for_queries;
 use logspool_server::query::{Query, parse};
 use logspool_server::service::Service;
+use logspool_server::sources::inherited::InheritedSockets;
 use logspool_server::stores::{AnswerRow, RowFlow};
 
 fn sample(name: &str) -> Vec<u8> {
@@ -43,7 +44,7 @@ fn a_sample_is_detected_and_stored_whole_in_pieces_and_as_a_datagram() {
     let store = format!("sqlite:{}", folder.path().display());
     let text = format!("listen = [\"tcp://127.0.0.1:0\", \"udp://127.0.0.1:0\"]\nhttp = \"off\"\nstore = [{store:?}]");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let service = runtime.block_on(Service::start(Config::parse(&text).unwrap())).unwrap();
+    let service = runtime.block_on(Service::start(Config::parse(&text).unwrap(), InheritedSockets::default())).unwrap();
     let at = |wanted: fn(&ListenAddress) -> Option<SocketAddr>| service.addresses.iter().find_map(wanted).unwrap();
     let tcp = at(|listen| if let Endpoint::Tcp(at) = listen.endpoint { Some(at) } else { None });
     let udp = at(|listen| if let Endpoint::Udp(at) = listen.endpoint { Some(at) } else { None });

@@ -7,9 +7,11 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder};
 
 use super::failure::CommandFailure;
+use super::service_manager::ServiceManager;
 use crate::address::{HttpAddress, ListenAddress};
 use crate::config::Config;
 use crate::service::Service;
+use crate::sources::inherited::InheritedSockets;
 use crate::stores::StoreAddress;
 
 /// Maximum number of log messages of the service itself that are buffered for a slow terminal or pipe.
@@ -79,6 +81,8 @@ impl ServeArguments {
 }
 
 pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
+    // This changes the environment, so it comes before the first thread.
+    let inherited = InheritedSockets::from_environment().map_err(CommandFailure::Failed)?;
     let filter = tracing_subscriber::EnvFilter::try_from_env("LOGSPOOL_LOG");
     // A terminal or pipe that nobody reads must not stop the service. Log messages that do not fit into the buffer are
     // dropped and counted.
@@ -96,13 +100,18 @@ pub(super) fn run(arguments: ServeArguments) -> Result<(), CommandFailure> {
         .init();
     let config = arguments.config()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(serve(&arguments, config, unsaid));
+    let done = runtime.block_on(serve(&arguments, config, inherited, unsaid));
     // Do not drop the runtime: this would wait for running queries, whose answers nobody needs any more.
     runtime.shutdown_background();
     done
 }
 
-async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter) -> Result<(), CommandFailure> {
+async fn serve(
+    arguments: &ServeArguments,
+    config: Config,
+    inherited: InheritedSockets,
+    unsaid: ErrorCounter,
+) -> Result<(), CommandFailure> {
     // Install the signal handlers before the first log message. A program that waits for this message may send a signal
     // at once.
     let mut terminate = signal(SignalKind::terminate())?;
@@ -110,7 +119,8 @@ async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter)
     let mut hang_up = signal(SignalKind::hangup())?;
 
     let kept: Vec<_> = config.store.iter().map(ToString::to_string).collect();
-    let service = Service::start(config).await.map_err(CommandFailure::Failed)?;
+    let mut manager = ServiceManager::from_environment();
+    let service = Service::start(config, inherited).await.map_err(CommandFailure::Failed)?;
     service.count_dropped_messages(move || unsaid.dropped_lines() as u64);
     for address in &service.addresses {
         tracing::info!("listening at {address}");
@@ -119,13 +129,24 @@ async fn serve(arguments: &ServeArguments, config: Config, unsaid: ErrorCounter)
         [] => tracing::info!("ready: records go to {}", kept.join(", ")),
         troubles => tracing::error!("not ready: {}; records wait, and the store is retried", troubles.join("; ")),
     }
+    let status = || match &service.failing_stores()[..] {
+        [] => format!("records go to {}", kept.join(", ")),
+        troubles => format!("records wait: {}", troubles.join("; ")),
+    };
+    manager.ready(status());
     loop {
         tokio::select! {
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
-            _ = hang_up.recv() => reload(arguments, &service),
+            _ = hang_up.recv() => {
+                manager.reloading();
+                reload(arguments, &service);
+                manager.ready(status());
+            }
+            () = manager.tick() => manager.alive(status()),
         }
     }
+    manager.stopping();
     tracing::info!("shutting down: storing received records");
     tokio::spawn(async move {
         // A second signal ends the service at once.

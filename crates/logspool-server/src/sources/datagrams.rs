@@ -4,12 +4,13 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::net::{UdpSocket, UnixDatagram};
 
+use super::inherited::{InheritedSocket, InheritedSockets};
 use crate::address::{Endpoint, ListenAddress};
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::protocol::{DatagramUnpacker, Protocol};
@@ -41,6 +42,8 @@ pub struct DatagramReader {
     /// The configured address, with the actual port if port 0 was configured.
     pub address: ListenAddress,
     socket: Socket,
+    /// The socket file that the service has made, and removes at its end.
+    file: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -71,24 +74,32 @@ impl Socket {
 const ANY_USER: u32 = u32::MAX;
 
 impl DatagramReader {
-    /// Opens the socket.
+    /// Opens the socket, or takes the inherited one that has its address.
     ///
     /// # Errors
     ///
     /// The address and the reason of the failure.
-    pub fn open(address: &ListenAddress) -> Result<Self, String> {
+    pub fn open(address: &ListenAddress, inherited: &mut InheritedSockets) -> Result<Self, String> {
         let why = |error: io::Error| format!("cannot listen at {address}: {error}");
         let mut address = address.clone();
+        let inherited = inherited.take(&address.endpoint);
+        let mut file = None;
         let socket = match &mut address.endpoint {
             Endpoint::Udp(at) => {
-                let socket = bind(*at).map_err(why)?;
+                let socket = bind(*at, inherited).map_err(why)?;
                 *at = socket.local_addr().map_err(why)?;
                 Socket::Udp(socket)
             }
-            Endpoint::UnixDatagram(path) => Socket::Unix(bind_unix(path).map_err(why)?),
+            Endpoint::UnixDatagram(path) => Socket::Unix(match inherited {
+                Some(InheritedSocket::UnixDatagram(socket)) => UnixDatagram::from_std(socket).map_err(why)?,
+                _ => {
+                    file = Some(path.clone());
+                    bind_unix(path).map_err(why)?
+                }
+            }),
             _ => return Err(format!("{address} accepts connections, not datagrams")),
         };
-        Ok(Self { address, socket })
+        Ok(Self { address, socket, file })
     }
 
     /// Reads datagrams until the service ends.
@@ -109,7 +120,7 @@ impl DatagramReader {
         // Read the datagrams that the kernel still holds. The time is limited because senders may continue to send.
         while readers.read_burst(&self.socket, &self.address) > 0 && is_in_time() {}
         readers.end();
-        if let Endpoint::UnixDatagram(path) = &self.address.endpoint {
+        if let Some(path) = self.file {
             drop(std::fs::remove_file(path));
         }
     }
@@ -215,7 +226,10 @@ fn bind_unix(path: &Path) -> io::Result<UnixDatagram> {
     Ok(socket)
 }
 
-fn bind(address: SocketAddr) -> io::Result<UdpSocket> {
+fn bind(address: SocketAddr, inherited: Option<InheritedSocket>) -> io::Result<UdpSocket> {
+    if let Some(InheritedSocket::Udp(socket)) = inherited {
+        return UdpSocket::from_std(socket);
+    }
     let socket = socket2::Socket::new(socket2::Domain::for_address(address), socket2::Type::DGRAM, None)?;
     // Ignore an error: the kernel may allow only a smaller buffer.
     drop(socket.set_recv_buffer_size(KERNEL_BYTES));

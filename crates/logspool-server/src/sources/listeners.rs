@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::inherited::{InheritedSocket, InheritedSockets};
 use super::streams;
 use super::tls;
 use crate::address::{Endpoint, HttpAddress, ListenAddress};
@@ -58,6 +59,8 @@ pub struct Listener {
     /// The configured address, with the actual port if port 0 was configured.
     pub address: ListenAddress,
     socket: ListenerSocket,
+    /// The socket file that the service has made, and removes at its end.
+    file: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -67,36 +70,47 @@ enum ListenerSocket {
 }
 
 impl Listener {
-    /// Opens the listener. Replaces a socket file on which no process listens any more.
+    /// Opens the listener, or takes the inherited socket that has its address. Replaces a socket file on which no process
+    /// listens any more.
     ///
     /// # Errors
     ///
     /// The address and the reason of the failure.
-    pub async fn open(address: &ListenAddress, identity: Option<&tls::Identity>) -> Result<Self, String> {
+    pub fn open(
+        address: &ListenAddress,
+        identity: Option<&tls::Identity>,
+        inherited: &mut InheritedSockets,
+    ) -> Result<Self, String> {
         let why = |error: io::Error| format!("cannot listen at {address}: {error}");
         let mut address = address.clone();
+        let inherited = inherited.take(&address.endpoint);
+        let mut file = None;
         let socket = match &mut address.endpoint {
             Endpoint::Tcp(at) => {
-                let listener = listen(*at).map_err(why)?;
+                let listener = listen(*at, inherited).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 ListenerSocket::Tcp(listener, None)
             }
             Endpoint::Tls(at) => {
                 let identity =
                     identity.ok_or_else(|| format!("cannot listen at tls://{at}: no certificate is configured"))?;
-                let listener = listen(*at).map_err(why)?;
+                let listener = listen(*at, inherited).map_err(why)?;
                 *at = listener.local_addr().map_err(why)?;
                 ListenerSocket::Tcp(listener, Some(identity.clone()))
             }
             Endpoint::Udp(_) | Endpoint::UnixDatagram(_) => {
                 return Err(format!("{address} accepts datagrams, not connections"));
             }
-            Endpoint::Unix(path) => {
-                remove_stale(path);
-                ListenerSocket::Unix(listen_unix(path).map_err(why)?)
-            }
+            Endpoint::Unix(path) => ListenerSocket::Unix(match inherited {
+                Some(InheritedSocket::Unix(socket)) => UnixListener::from_std(socket).map_err(why)?,
+                _ => {
+                    remove_stale(path);
+                    file = Some(path.clone());
+                    listen_unix(path).map_err(why)?
+                }
+            }),
         };
-        Ok(Self { address, socket })
+        Ok(Self { address, socket, file })
     }
 
     /// Opens the listener that accepts only HTTP.
@@ -104,11 +118,12 @@ impl Listener {
     /// # Errors
     ///
     /// The same errors as for [`Listener::open`].
-    pub async fn open_http(address: HttpAddress) -> Result<Option<Self>, String> {
+    pub fn open_http(address: HttpAddress, inherited: &mut InheritedSockets) -> Result<Option<Self>, String> {
         match address {
             HttpAddress::Off => Ok(None),
             HttpAddress::On(at) => {
-                Self::open(&ListenAddress { protocol: Some(&HTTP), ..ListenAddress::tcp(at) }, None).await.map(Some)
+                let address = ListenAddress { protocol: Some(&HTTP), ..ListenAddress::tcp(at) };
+                Self::open(&address, None, inherited).map(Some)
             }
         }
     }
@@ -116,7 +131,7 @@ impl Listener {
     /// Serves every connection that `admission` admits until the service ends. Then waits until the data of these
     /// connections is read.
     pub async fn serve(self, shared: Arc<SharedState>, admission: Arc<Admission>) {
-        let Self { address, socket } = self;
+        let Self { address, socket, file } = self;
         let (protocol, door) =
             (address.protocol, address.protocol.map_or(TrafficKind::Any, |protocol| protocol.traffic));
         let mut connections = JoinSet::new();
@@ -162,16 +177,19 @@ impl Listener {
             }
             while connections.try_join_next().is_some() {}
         }
-        // From here on, the kernel refuses new connections.
+        // From here on, the kernel refuses new connections. Those to an inherited socket wait for the next service.
         drop(socket);
-        if let Endpoint::Unix(path) = &address.endpoint {
+        if let Some(path) = file {
             drop(std::fs::remove_file(path));
         }
         while connections.join_next().await.is_some() {}
     }
 }
 
-fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+fn listen(at: SocketAddr, inherited: Option<InheritedSocket>) -> io::Result<TcpListener> {
+    if let Some(InheritedSocket::Tcp(socket)) = inherited {
+        return TcpListener::from_std(socket);
+    }
     let socket = if at.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // The port may still have connections of a previous service.
     socket.set_reuseaddr(true)?;
