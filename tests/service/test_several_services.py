@@ -8,60 +8,9 @@ import sys
 import threading
 
 from clients import wait_until
+from relays import Relay
 from test_protocols import packed
 from test_store_away import DEADLINE, assert_each_once
-
-
-class Relay:
-    """A way to a server that can be moved to another one, or lets nothing through for a while."""
-
-    def __init__(self, port: int):
-        """Listen, and send what comes to `port`."""
-        self.to, self.pairs, self.passes = port, [], threading.Event()
-        self.passes.set()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near = self.listener.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:
-                return
-            self.pairs.append((near, far))
-            for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        try:
-            while part := source.recv(1 << 16):
-                self.passes.wait()
-                target.sendall(part)
-        except OSError:
-            pass
-        self._close([(source, target)])
-
-    @staticmethod
-    def _close(pairs: "list[tuple[socket.socket, socket.socket]]") -> None:
-        for end in (end for pair in pairs for end in pair):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def move(self, port: int) -> None:
-        """Send what comes from now on to another port, and end all connections."""
-        self.to = port
-        self._close(self.pairs)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.passes.set()
-        self.listener.close()
-        self._close(self.pairs)
-
 
 RECORDS = 2_000
 
