@@ -197,17 +197,16 @@ def stopped(process: subprocess.Popen, seconds: float) -> None:
 
 
 def plan(moments: random.Random) -> "list[list[tuple[float, str, str, float, int]]]":
-    """Return the faults of each round: when, of what, which, for how long, and a number. Each occurs in turn."""
+    """Return the faults of each round: when, of what, which, for how long, and a number.
+
+    A round has no two faults of one target, and the kinds of a target occur in turn.
+    """
     targets = ("program", "service 0", "service 1", "way", "database")
     kinds = {target: moments.sample(("kill", "stop", "cut"), 3) for target in targets}
-    waiting: list[str] = []
     rounds = []
     for _ in range(ROUNDS):
         faults = []
-        while len(faults) < FAULTS:
-            if not waiting:
-                waiting = moments.sample(targets, len(targets))
-            target = waiting.pop()
+        for target in moments.sample(targets, FAULTS):
             kinds[target].append(kinds[target].pop(0))
             # A short fault is more frequent than a long one.
             seconds = 0.05 + LONGEST * moments.random() ** 2
