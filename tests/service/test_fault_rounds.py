@@ -167,13 +167,16 @@ class World:
     def _fault_of_way(self, kind: str, seconds: float, _number: int) -> None:
         if kind == "stop":
             self.way.passes.clear()
-            time.sleep(seconds)
-            self.way.passes.set()
-            return
-        self.way.refuses = kind == "kill"
-        self.way.cut()
-        time.sleep(seconds)
-        self.way.refuses = False
+        else:
+            self.way.refuses = kind == "kill"
+            self.way.cut()
+        # The service has records that it cannot store by now. A balancer moves its clients then.
+        time.sleep(seconds / 2)
+        self.doors[0].refuses = True
+        self.doors[0].cut()
+        time.sleep(seconds / 2)
+        self.way.passes.set()
+        self.way.refuses = self.doors[0].refuses = False
 
     def _fault_of_database(self, kind: str, seconds: float, _number: int) -> None:
         if kind == "kill":
