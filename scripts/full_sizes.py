@@ -173,12 +173,14 @@ def rotation(seed: int) -> Iterator[Command]:
 
 
 def service(seed: int) -> Iterator[Command]:
-    """Kills of the service under clients, of the writer of its SQLite store, and of PostgreSQL."""
+    """Kills of the service under clients, of its writer of SQLite, and of PostgreSQL, and rounds of all faults."""
     full = {"LOGSPOOL_FAULTS": "full", "LOGSPOOL_SEED": str(seed)}
     # They take minutes, and no other test may slow down their pace.
-    alone = "tests/service/test_store_away.py"
-    yield pytest(interpreters.running(), "service", "tests/service", f"--ignore={alone}", "--timeout=3600", **full)
-    yield pytest(interpreters.running(), "away", alone, "--timeout=3600", LOGSPOOL_TEST_WORKERS="0", **full)
+    alone = {"away": "tests/service/test_store_away.py", "rounds": "tests/service/test_fault_rounds.py"}
+    ignored = [f"--ignore={path}" for path in alone.values()]
+    yield pytest(interpreters.running(), "service", "tests/service", *ignored, "--timeout=3600", **full)
+    for label, path in alone.items():
+        yield pytest(interpreters.running(), label, path, "--timeout=7200", LOGSPOOL_TEST_WORKERS="0", **full)
     tests = ["sqlite_killed::", "postgres_crashes::"]
     command = ["cargo", "test", "--release", "-p", "logspool-server", "--test", "all", "--", "--nocapture", *tests]
     yield Command(command, {"LOGSPOOL_KILLS": str(SERVICE_KILLS)})

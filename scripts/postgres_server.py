@@ -8,6 +8,7 @@ import pwd
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,9 +21,6 @@ FINDER = Path(__file__).with_name("postgres_tools.py")
 
 # Ten times the start on a slow machine.
 DEADLINE = 60.0
-
-# Its answer to this shows that it takes connections (a client's question whether it speaks TLS).
-QUESTION = bytes([0, 0, 0, 8, 4, 210, 22, 47])
 
 
 def programs() -> Path | None:
@@ -109,10 +107,12 @@ class Server:
                 raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
 
     def answers(self) -> bool:
-        """Return whether it accepts connections."""
+        """Return whether it accepts sessions. While it recovers after a kill, it accepts only connections."""
+        parameters = f"user\0{self.user}\0database\0postgres\0\0".encode()
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
-            connection.sendall(QUESTION)
-            return connection.recv(1) in (b"N", b"S")
+            connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+            # The beginning of its answer that a user may connect; an error begins with E.
+            return connection.recv(1) == b"R"
         return False
 
     def family(self) -> list[int]:

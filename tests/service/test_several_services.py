@@ -8,60 +8,9 @@ import sys
 import threading
 
 from clients import wait_until
+from relays import Relay
 from test_protocols import packed
 from test_store_away import DEADLINE, assert_each_once
-
-
-class Relay:
-    """A way to a server that can be moved to another one, or lets nothing through for a while."""
-
-    def __init__(self, port: int):
-        """Listen, and send what comes to `port`."""
-        self.to, self.pairs, self.passes = port, [], threading.Event()
-        self.passes.set()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near = self.listener.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self.to))
-            except OSError:
-                return
-            self.pairs.append((near, far))
-            for source, target in ((near, far), (far, near)):
-                threading.Thread(target=self._pass_on, args=(source, target), daemon=True).start()
-
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        try:
-            while part := source.recv(1 << 16):
-                self.passes.wait()
-                target.sendall(part)
-        except OSError:
-            pass
-        self._close([(source, target)])
-
-    @staticmethod
-    def _close(pairs: "list[tuple[socket.socket, socket.socket]]") -> None:
-        for end in (end for pair in pairs for end in pair):
-            try:
-                end.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-
-    def move(self, port: int) -> None:
-        """Send what comes from now on to another port, and end all connections."""
-        self.to = port
-        self._close(self.pairs)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self.passes.set()
-        self.listener.close()
-        self._close(self.pairs)
-
 
 RECORDS = 2_000
 
@@ -129,12 +78,18 @@ def chunk(stream: str, epoch: int, first: int, last: int) -> "tuple[bytes, str]"
     return packed(["app", b"".join(entries), {"chunk": name, "size": last + 1 - first}]), name
 
 
+def received(sender: socket.socket, count: int) -> bytes:
+    """Receive so many bytes, or all up to the end of the connection."""
+    found = b""
+    while len(found) < count and (part := sender.recv(count - len(found))):
+        found += part
+    return found
+
+
 def receive(sender: socket.socket, answer: "dict[str, str]") -> None:
     """Receive exactly this answer."""
-    expected, found = packed(answer), b""
-    while len(found) < len(expected) and (part := sender.recv(len(expected) - len(found))):
-        found += part
-    assert expected == found
+    expected = packed(answer)
+    assert expected == received(sender, len(expected))
 
 
 def test_a_chunk_of_an_older_epoch_gets_an_ack_with_the_reason_and_the_next_one_is_stored(service):
@@ -182,3 +137,81 @@ def test_a_late_chunk_is_stored_and_the_missing_records_are_shown_meanwhile(serv
 
     assert {f"program 1 {number}" for number in range(1, 301)} == set(service.stored_messages())
     assert 300 == len(service.stored_messages())
+
+
+def test_chunks_of_one_connection_arrive_in_any_order(service):
+    names = []
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        for first, last in [(1, 100), (201, 300), (101, 200), (201, 300)]:
+            message, name = chunk("program", 1, first, last)
+            sender.sendall(message)
+            names.append(name)
+        for name in names:
+            receive(sender, {"ack": name})
+
+    assert [f"program 1 {number}" for number in range(1, 301)] == sorted(service.stored_messages(), key=number_of)
+    service.wait_metric('logspool_service_records_missing{store="sqlite"} 0')
+
+
+def number_of(message: str) -> int:
+    """Return the number of a record."""
+    return int(message.split()[-1])
+
+
+def test_the_gap_that_is_one_too_many_is_counted_and_reported(service):
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        for number in range(1, 67):
+            message, name = chunk("program", 1, 10 * number, 10 * number)
+            sender.sendall(message)
+            receive(sender, {"ack": name})
+
+    service.wait_metric('logspool_service_records_missing_expired_total{store="sqlite"} 18')
+    service.wait_metric(f'logspool_service_records_missing{{store="sqlite"}} {64 * 9}')
+    assert any("missing records of a stream are given up" in line for line in service.said), service.said
+
+
+def test_a_stream_whose_name_is_too_long_is_reported(service):
+    # A text of up to 65,535 bytes.
+    name = f"{'n' * 256}/1/1-1".encode()
+    option = packed("chunk") + b"\xda" + len(name).to_bytes(2, "big") + name
+    message = b"\x93" + packed("app", [[1763800000, {"message": "n"}]]) + b"\x81" + option
+    with socket.create_connection(service.tcp, DEADLINE) as sender:
+        sender.sendall(message + message)
+        ack = b"\x81" + packed("ack") + option[len(packed("chunk")) :]
+        assert 2 * ack == received(sender, 2 * len(ack))
+
+    assert ["n", "n"] == service.stored_messages()
+    service.wait_said("a stream has a name of 256 bytes, more than 255", 1)
+
+
+def send_streams(sender: socket.socket, name: str, count: int) -> int:
+    """Send a record of each of some streams; return how many were acknowledged."""
+    for number in range(count):
+        message, chunk_name = chunk(f"{name}-{number}", 1, 1, 1)
+        expected = packed({"ack": chunk_name})
+        try:
+            sender.sendall(message)
+            if expected != received(sender, len(expected)):
+                return number
+        except ConnectionError:
+            return number
+    return count
+
+
+def test_the_streams_of_all_connections_take_limited_memory(start_service):
+    service = start_service(
+        config='listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:0"\n[limits]\nwaiting_bytes = 1_048_576\n'
+    )
+    # An eighth of the memory is for the streams, and each takes more than 200 bytes.
+    most = (1 << 20) // 8 // 200
+    with (
+        socket.create_connection(service.tcp, DEADLINE) as first,
+        socket.create_connection(service.tcp, DEADLINE) as second,
+        socket.create_connection(service.tcp, DEADLINE) as third,
+    ):
+        assert most // 2 == send_streams(first, "a", most // 2)
+        assert 100 < send_streams(second, "b", most) < most // 2
+        service.wait_metric('logspool_service_connections_closed_total{reason="too_many_streams"} 1')
+        service.wait_said("it sends more than 10,000 streams", 1)
+        # A connection that closed has freed its memory.
+        assert 100 == send_streams(third, "c", 100)

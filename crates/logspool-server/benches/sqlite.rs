@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
+use logspool_server::delivery::{Chunk, Delivery};
 use logspool_server::query::{Query, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore, StoreClock};
@@ -155,8 +155,7 @@ fn deliveries(rows: usize) -> impl Iterator<Item = Arc<Delivery>> {
                 .push(&record(number, DAY + number as i64 * step), Arrival { time_ns: DAY, host: "web-1.example.org" });
         }
         let (first, last) = (first as u64 + 1, last as u64);
-        let chunk =
-            Chunk { stream: "bench".to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end: false };
+        let chunk = Chunk { stream: "bench".to_owned(), epoch: 1, first, last, end: false };
         Delivery::new(batch, Some(chunk), 1, None).0
     };
     (0..rows).step_by(TRANSACTION_ROWS).map(chunk)

@@ -34,7 +34,7 @@ use crate::batch::Batch;
 use crate::connection::frame_reader::FrameReader;
 use crate::connection::input::MAX_MESSAGE_FRAMES;
 use crate::decoders::forward::{self, ChunkId};
-use crate::delivery::{self, Chunk, Outcome};
+use crate::delivery::{Chunk, Outcome};
 use crate::intake::Intake;
 use crate::peer::Peer;
 use crate::protocols::forward::FORWARD;
@@ -284,8 +284,7 @@ impl Adopter for FolderAdoption {
         let Some(ChunkId { stream, epoch, first, last }) = ChunkId::parse(&id) else {
             return Err(io::Error::new(ErrorKind::InvalidData, format!("its stream has an invalid id: {id}")));
         };
-        let position = delivery::ChunkPosition::First;
-        let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, position, end: false };
+        let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, end: false };
         // From here on, chunks that still arrive on the dead client's connection are refused. `taken` has the records
         // of these chunks too.
         let fence = self.intake.take_stream(stream);

@@ -2,7 +2,7 @@
 //! counted bytes are called room.
 //!
 //! `limits.waiting_bytes` is the size of the pool `waiting`. Each other pool in the table has a quarter of that size
-//! plus a reserve. The pools are separate, so that one kind of sender cannot block another kind. `pool.rs` describes
+//! plus a reserve; `streams` has an eighth. The pools are separate, so that one kind of sender cannot block another kind. `pool.rs` describes
 //! how origins share a pool.
 //!
 //! | pool | what its room is for |
@@ -11,6 +11,7 @@
 //! | `large_frames` | frames that have grown beyond one read and are still incomplete or undecoded |
 //! | `long_messages` | the part of a Forward message beyond `limits.frame_bytes` |
 //! | `open_lines` | parts of lines that wait for the last part; nothing waits for this room |
+//! | `streams` | the names of streams that connections send; nothing waits for this room |
 //! | `inflating` | buffers for entries of Forward that are being decompressed |
 //! | `bodies` | bodies of HTTP requests that are being received |
 //! | `decoded_bodies` | records decoded from HTTP bodies that do not have room in `waiting` yet |
@@ -56,6 +57,7 @@ pub struct Budget {
     large_frames: MemoryPool,
     long_messages: MemoryPool,
     open_lines: MemoryPool,
+    streams: MemoryPool,
     inflating: MemoryPool,
     bodies: MemoryPool,
     decoded_bodies: MemoryPool,
@@ -72,6 +74,7 @@ impl Budget {
             large_frames: quarter(),
             long_messages: quarter(),
             open_lines: quarter(),
+            streams: MemoryPool::with_reserve(waiting_bytes / 8),
             inflating: quarter(),
             bodies: quarter(),
             decoded_bodies: quarter(),
@@ -117,6 +120,12 @@ impl Budget {
     /// are stored alone.
     pub fn try_for_open_lines(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
         self.open_lines.try_acquire(origin, bytes)
+    }
+
+    /// Takes room for a stream of a connection, if enough is free now. Never waits: without room the connection is
+    /// closed.
+    pub fn try_for_stream(&self, origin: Origin, bytes: usize) -> Option<Reservation> {
+        self.streams.try_acquire(origin, bytes)
     }
 
     /// Waits for room for a buffer of decompressed entries.

@@ -28,20 +28,8 @@ pub struct Chunk {
     pub first: u64,
     /// Number of the last record; `first - 1` in a chunk without records.
     pub last: u64,
-    /// Position of the chunk on its connection.
-    pub position: ChunkPosition,
     /// True if the stream ends with this chunk.
     pub end: bool,
-}
-
-/// Says whether records before a chunk may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChunkPosition {
-    /// The first chunk of its connection. A client begins a connection with its oldest chunk that has no ack. So
-    /// records that are missing before this chunk may be on their way over another service. They are an open gap.
-    First,
-    /// A later chunk. It must follow the previous chunk without a gap; otherwise it is refused.
-    Later,
 }
 
 /// The outcome of a batch.
@@ -51,8 +39,7 @@ pub enum Outcome {
     Committed,
     /// No record of the batch can ever be stored. The sender gets an ack with the reason.
     Dropped(DropReason),
-    /// The batch does not follow the stored records, or a newer connection sends the stream now. The connection has to
-    /// be closed without an ack.
+    /// A newer connection sends the stream now. The connection has to be closed without an ack.
     Refused,
 }
 

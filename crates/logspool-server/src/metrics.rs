@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel_drops::lost_in_kernel;
 use crate::store::{GapCounts, WriteResult};
+use crate::warnings;
 
 /// The number of queries in each state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -403,7 +404,7 @@ impl StoreMetrics {
     pub fn count_written(&self, written: &WriteResult, took: Duration) {
         self.stored.inc_by(written.stored);
         self.repeated.inc_by(written.repeated);
-        self.expired.inc_by(written.expired);
+        self.count_expired(written.expired);
         self.quarantined.inc_by(written.quarantined);
         self.seconds.observe(took.as_secs_f64());
         *self.lock_health() = None;
@@ -412,10 +413,23 @@ impl StoreMetrics {
     /// Sets the number of missing records, and counts those that expired.
     pub fn count_gaps(&self, gaps: GapCounts) {
         self.missing.set(i64::try_from(gaps.open).unwrap_or(i64::MAX));
-        self.expired.inc_by(gaps.expired);
+        self.count_expired(gaps.expired);
     }
 
-    /// Counts records that the store refused: a newer connection sends them, or records before them are missing.
+    /// Counts missing records that the store would not take any more, and says so.
+    fn count_expired(&self, records: u64) {
+        if records > 0 {
+            self.expired.inc_by(records);
+            warnings::warn("records_missing_expired", None, || {
+                format!(
+                    "{records} missing records of a stream are given up: it was silent for 7 days, began a new epoch, \
+                     or has more than 64 gaps"
+                )
+            });
+        }
+    }
+
+    /// Counts records that the store refused: a newer connection sends them.
     pub fn count_refused(&self, records: u64) {
         self.refused.inc_by(records);
     }

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::delivery::Outcome;
 use logspool_server::query::Query;
 use logspool_server::stores::postgres::PostgresReader;
@@ -40,9 +39,7 @@ fn acked_records_survive_crashes_of_the_server_without_duplicates() {
             let mut first = 1;
             while !done.load(Ordering::Relaxed) {
                 // Two chunks in a transaction, as from a service with several clients.
-                let place = if first == 1 { First } else { Later };
-                let group =
-                    [chunk("a", 1, first, first + CHUNK - 1, place), chunk("b", 1, first, first + CHUNK - 1, place)];
+                let group = ["a", "b"].map(|stream| chunk(stream, 1, first, first + CHUNK - 1));
                 let written = write(&mut store, &group);
                 assert_eq!(vec![Outcome::Committed; 2], written.outcomes);
                 assert_eq!(0, written.expired);
@@ -72,7 +69,7 @@ fn acked_records_survive_crashes_of_the_server_without_duplicates() {
 fn a_connection_lost_while_idle_does_not_fail_a_query() {
     let Some(server) = Server::start() else { return };
     let url = server.url("postgres");
-    write(&mut writer(&url), &[chunk("s", 1, 1, 3, First)]);
+    write(&mut writer(&url), &[chunk("s", 1, 1, 3)]);
     let reader = PostgresReader::new(&config(&url));
     let newest = Query { limit: Some(1), ..all_records_query() };
     assert_eq!(1, records(&reader, &newest).len());
@@ -150,8 +147,8 @@ fn marks_show_whether_a_commit_with_an_unknown_outcome_took_effect() {
     let Some(server) = Server::start() else { return };
     let between = CrashingProxy::new(&server);
     let mut store = writer(&between.url());
-    write(&mut store, &[chunk("s", 1, 1, 5, First)]);
-    let group = [chunk("s", 1, 6, 10, Later), chunk("new", 1, 1, 5, First)];
+    write(&mut store, &[chunk("s", 1, 1, 5)]);
+    let group = [chunk("s", 1, 6, 10), chunk("new", 1, 1, 5)];
 
     between.cut.store(BEFORE, Ordering::SeqCst);
     let lost = store.write(&group).unwrap_err();

@@ -7,8 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::ChunkPosition::{First, Later};
-use logspool_server::delivery::Outcome::{Committed, Dropped, Refused};
+use logspool_server::delivery::Outcome::{Committed, Dropped};
 use logspool_server::delivery::{Chunk, Delivery, DropReason};
 use logspool_server::intake::Intake;
 use logspool_server::metrics::Metrics;
@@ -91,13 +90,12 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
         quarantined: 0,
     };
     for (expected, group) in [
-        (written(&[Committed, Committed], 10, 0, 0), vec![chunk("s", 1, 1, 5, First), chunk("s", 1, 6, 10, Later)]),
-        (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10, Later)]),
-        (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12, First), chunk("t", 7, 1, 1, First)]),
-        (written(&[Refused], 0, 0, 0), vec![chunk("s", 1, 20, 21, Later)]),
-        (written(&[Committed], 2, 0, 0), vec![chunk("s", 1, 20, 21, First)]),
-        (written(&[Committed], 3, 2, 0), vec![chunk("s", 1, 11, 15, Later)]),
-        (written(&[Committed, older], 2, 0, 4), vec![chunk("s", 2, 1, 2, First), chunk("s", 1, 22, 23, Later)]),
+        (written(&[Committed, Committed], 10, 0, 0), vec![chunk("s", 1, 1, 5), chunk("s", 1, 6, 10)]),
+        (written(&[Committed], 0, 5, 0), vec![chunk("s", 1, 6, 10)]),
+        (written(&[Committed, Committed], 3, 3, 0), vec![chunk("s", 1, 8, 12), chunk("t", 7, 1, 1)]),
+        (written(&[Committed], 2, 0, 0), vec![chunk("s", 1, 20, 21)]),
+        (written(&[Committed], 3, 2, 0), vec![chunk("s", 1, 11, 15)]),
+        (written(&[Committed, older], 2, 0, 4), vec![chunk("s", 2, 1, 2), chunk("s", 1, 22, 23)]),
     ] {
         // One writer knows the marks, another one has to read them.
         assert_eq!(expected, store.write(&group).unwrap());
@@ -113,12 +111,12 @@ fn a_stream_is_stored_exactly_once_over_resends_trims_gaps_and_epochs() {
 fn a_stream_that_moves_between_two_services_is_stored_once() {
     let Some(database) = database() else { return };
     let (mut one, mut other) = (writer(&database.url), writer(&database.url));
-    one.write(&[chunk("s", 1, 1, 10, First)]).unwrap();
-    other.write(&[chunk("s", 1, 11, 20, First)]).unwrap();
-    other.write(&[chunk("new", 1, 1, 5, First)]).unwrap();
+    one.write(&[chunk("s", 1, 1, 10)]).unwrap();
+    other.write(&[chunk("s", 1, 11, 20)]).unwrap();
+    other.write(&[chunk("new", 1, 1, 5)]).unwrap();
 
     // The marks that the first writer knows are out of date now.
-    let written = one.write(&[chunk("s", 1, 15, 25, First), chunk("new", 1, 1, 6, First)]).unwrap();
+    let written = one.write(&[chunk("s", 1, 15, 25), chunk("new", 1, 1, 6)]).unwrap();
 
     assert_eq!((6, 11, 0), (written.stored, written.repeated, written.expired));
     assert_eq!(31, database.number("SELECT count(DISTINCT message) FROM logspool.records"));
@@ -127,7 +125,7 @@ fn a_stream_that_moves_between_two_services_is_stored_once() {
 
 /// The end of a stream with these records.
 fn end(stream: &str, last: u64) -> Arc<Delivery> {
-    let empty = chunk(stream, 1, last + 1, last, First);
+    let empty = chunk(stream, 1, last + 1, last);
     let ended = Chunk { end: true, ..empty.chunk.clone().unwrap() };
     Delivery::new(empty.batch.clone(), Some(ended), 1, None).0
 }
@@ -136,11 +134,11 @@ fn end(stream: &str, last: u64) -> Arc<Delivery> {
 fn the_mark_of_a_stream_stays_when_it_ends() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
+    store.write(&[chunk("s\0", 1, 1, 3)]).unwrap();
 
     assert_eq!(vec![Committed], store.write(&[end("s\0", 3)]).unwrap().outcomes);
     assert_eq!(1, database.number("SELECT count(*) FROM logspool.streams WHERE ended AND last = 3"));
-    let late = writer(&database.url).write(&[chunk("s\0", 1, 1, 3, First)]).unwrap();
+    let late = writer(&database.url).write(&[chunk("s\0", 1, 1, 3)]).unwrap();
     assert_eq!((0, 3), (late.stored, late.repeated));
 }
 
@@ -152,7 +150,7 @@ fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
     let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     for group in 0..20 {
         let streams = (1..=1000).map(|number| name(group * 1000 + number));
-        let parts: Vec<_> = streams.flat_map(|stream| [chunk(&stream, 1, 1, 1, First), end(&stream, 1)]).collect();
+        let parts: Vec<_> = streams.flat_map(|stream| [chunk(&stream, 1, 1, 1), end(&stream, 1)]).collect();
         assert_eq!(1000, store.write(&parts).unwrap().stored);
     }
 
@@ -167,8 +165,8 @@ fn a_service_that_was_cut_off_stores_nothing_again_after_the_stream_went_on_and_
     let Some(database) = database() else { return };
     let (mut cut_off, mut other) = (writer(&database.url), writer(&database.url));
     // It knows that the stream is new.
-    cut_off.write(&[chunk("other", 1, 1, 1, First)]).unwrap();
-    let waiting = [chunk("s", 1, 1, 1000, First), chunk("s", 1, 1001, 2000, Later)];
+    cut_off.write(&[chunk("other", 1, 1, 1)]).unwrap();
+    let waiting = [chunk("s", 1, 1, 1000), chunk("s", 1, 1001, 2000)];
     other.write(&waiting).unwrap();
     other.write(&[end("s", 2000)]).unwrap();
 
@@ -183,13 +181,13 @@ fn late_chunks_and_an_early_end_are_stored_once_over_two_services() {
     let Some(database) = database() else { return };
     let (mut one, mut other) = (writer(&database.url), writer(&database.url));
     let stored = |written: WriteResult| (written.stored, written.repeated);
-    assert_eq!((100, 0), stored(one.write(&[chunk("s", 1, 101, 200, First)]).unwrap()));
+    assert_eq!((100, 0), stored(one.write(&[chunk("s", 1, 101, 200)]).unwrap()));
     assert_eq!((0, 0), stored(other.write(&[end("s", 300)]).unwrap()));
     assert_eq!(Some(GapCounts { open: 200, expired: 0 }), one.gap_counts());
 
     // The mark that the first writer knows has another gap.
-    assert_eq!((150, 150), stored(one.write(&[chunk("s", 1, 1, 100, First), chunk("s", 1, 51, 250, First)]).unwrap()));
-    assert_eq!((50, 250), stored(other.write(&[chunk("s", 1, 1, 300, First)]).unwrap()));
+    assert_eq!((150, 150), stored(one.write(&[chunk("s", 1, 1, 100), chunk("s", 1, 51, 250)]).unwrap()));
+    assert_eq!((50, 250), stored(other.write(&[chunk("s", 1, 1, 300)]).unwrap()));
 
     assert_eq!(Some(GapCounts::default()), other.gap_counts());
     assert_eq!(300, database.number("SELECT count(*) FROM logspool.records"));
@@ -203,7 +201,7 @@ fn a_record_that_the_server_refuses_is_quarantined_alone() {
     store.maintain().unwrap();
     database.execute("ALTER TABLE logspool.records ADD CHECK (message NOT LIKE '%/13' AND message NOT LIKE '%/14')");
 
-    let group = [chunk("s", 1, 1, 40, First), chunk("t", 1, 1, 13, First)];
+    let group = [chunk("s", 1, 1, 40), chunk("t", 1, 1, 13)];
     let written = store.write(&group).unwrap();
 
     assert_eq!((vec![Committed, Committed], 50, 3), (written.outcomes, written.stored, written.quarantined));
@@ -255,7 +253,7 @@ fn many_refused_records_need_no_more_messages_than_a_few() {
     database.note_statements();
     let mut store = writer(&database.url);
     store.maintain().unwrap();
-    let group = [chunk("bad", 1, 1, 5_000, First), chunk("s", 1, 1, 10, First), chunk("bad", 1, 5_001, 9_990, Later)];
+    let group = [chunk("bad", 1, 1, 5_000), chunk("s", 1, 1, 10), chunk("bad", 1, 5_001, 9_990)];
     let before = database.noted_statements();
 
     let written = store.write(&group).unwrap();
@@ -277,7 +275,7 @@ fn services_whose_records_are_refused_at_the_same_time_do_not_disturb_each_other
             let url = database.url.clone();
             thread::spawn(move || {
                 let mut store = writer(&url);
-                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500, First));
+                let chunks = (1..=5).map(|epoch| chunk(&format!("s{number}"), epoch, 1, 500));
                 chunks.map(|chunk| store.write(&[chunk]).unwrap().quarantined).sum::<u64>()
             })
         })
@@ -388,7 +386,7 @@ fn old_records_and_marks_are_removed() {
     let Some(database) = database() else { return };
     let config = PostgresConfig { retention_days: Some(30), ..config(&database.url) };
     let mut store = PostgresWriter::new(&config);
-    store.write(&[chunk("old", 1, 5, 5, First), chunk("new", 1, 1, 1, First)]).unwrap();
+    store.write(&[chunk("old", 1, 5, 5), chunk("new", 1, 1, 1)]).unwrap();
     let old_day = now_ns().div_euclid(DAY_NS) - 31;
     let (name, from, to) = (add_partition(&database, old_day), old_day * DAY_NS, (old_day + 1) * DAY_NS);
     // As from a service that ran all the time.
@@ -405,7 +403,7 @@ fn old_records_and_marks_are_removed() {
     assert_eq!("new", database.query("SELECT stream FROM logspool.streams")[0].get::<_, &str>(0));
     assert_eq!(Some(GapCounts { open: 0, expired: 4 }), store.gap_counts());
     // The removed mark is also gone from the store's memory, so the repeated chunk is stored.
-    assert_eq!(1, store.write(&[chunk("old", 1, 1, 1, First)]).unwrap().stored);
+    assert_eq!(1, store.write(&[chunk("old", 1, 1, 1)]).unwrap().stored);
 }
 
 #[test]
@@ -430,7 +428,7 @@ fn old_records_of_the_default_partition_are_removed_in_pieces() {
 fn no_stream_is_forgotten_because_the_server_clock_is_or_was_ahead() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("live", 1, 1, 1, First), chunk("other", 1, 1, 1, First)]).unwrap();
+    store.write(&[chunk("live", 1, 1, 1), chunk("other", 1, 1, 1)]).unwrap();
     for seen in ["now() - interval '30 days'", "now() - interval '1 day'"] {
         database.execute(&format!("UPDATE logspool.streams SET seen = {seen}"));
         database.execute("UPDATE logspool.streams SET seen = now() + interval '30 days' WHERE stream = 'other'");
@@ -445,7 +443,7 @@ fn no_stream_is_forgotten_because_the_server_clock_is_or_was_ahead() {
 fn old_records_and_marks_stay_for_a_while_if_the_clock_may_have_jumped() {
     let Some(database) = database() else { return };
     let mut store = PostgresWriter::new(&PostgresConfig { retention_days: Some(2), ..config(&database.url) });
-    store.write(&[chunk("s", 1, 1, 1, First)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 1)]).unwrap();
     // The last known days are over a year ago.
     let today = now_ns().div_euclid(DAY_NS);
     let old: Vec<_> = (400..405).map(|days| add_partition(&database, today - days)).collect();
@@ -505,7 +503,7 @@ fn services_that_start_together_create_the_tables_once() {
     let services: Vec<_> = (0..4)
         .map(|number| {
             let url = database.url.clone();
-            thread::spawn(move || writer(&url).write(&[chunk(&format!("s{number}"), 1, 1, 10, First)]).unwrap())
+            thread::spawn(move || writer(&url).write(&[chunk(&format!("s{number}"), 1, 1, 10)]).unwrap())
         })
         .collect();
 
@@ -559,7 +557,7 @@ fn check_migration(database: &Database) {
     insert(-1);
     let mut store = writer(&database.url);
 
-    let stored = store.write(&[chunk("s", 1, 2, 4, First)]).unwrap();
+    let stored = store.write(&[chunk("s", 1, 2, 4)]).unwrap();
     store.maintain().unwrap();
 
     assert_eq!((1, 2), (stored.stored, stored.repeated));
@@ -568,8 +566,8 @@ fn check_migration(database: &Database) {
     let found: Vec<_> = found.iter().map(|record| (&*record.message, record.arrived_ns.is_some())).collect();
     assert_eq!(vec![("s/1/4", true), ("old", false), ("old", false)], found);
     assert_eq!(3, database.number("SELECT version::int8 FROM logspool.version"));
-    store.write(&[chunk("s", 1, 7, 8, First)]).unwrap();
-    assert_eq!(1, store.write(&[chunk("s", 1, 6, 7, First)]).unwrap().stored);
+    store.write(&[chunk("s", 1, 7, 8)]).unwrap();
+    assert_eq!(1, store.write(&[chunk("s", 1, 6, 7)]).unwrap().stored);
     let gaps = database.query("SELECT gaps FROM logspool.streams WHERE last = 8 AND NOT ended");
     assert_eq!("5-5", gaps[0].get::<_, &str>(0));
     // The next start finds nothing to do.
@@ -619,7 +617,7 @@ fn commits_wait_for_the_disk_even_if_the_role_says_otherwise() {
 fn a_server_that_is_down_at_the_start_is_used_once_it_is_up() {
     let Some(server) = Server::prepare(SMALL) else { return };
     let mut store = writer(&server.url("postgres"));
-    let group = [chunk("s", 1, 1, 10, First)];
+    let group = [chunk("s", 1, 1, 10)];
     let error = store.write(&group).unwrap_err();
     assert!(matches!(&error, StoreError::Retry(why) if why.starts_with("cannot write to postgres:///tmp/")), "{error}");
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPosition::First;
 use logspool_server::stores::postgres::PostgresReader;
 use logspool_server::stores::{Store, StoreError};
 use postgres::batches::{all_records_query, chunk, config, records, write, writer};
@@ -52,7 +51,7 @@ fn url(server: &Server, database: &str, options: &str) -> String {
 
 /// The result of writing one record to an address.
 fn written(url: &str) -> Result<u64, String> {
-    match writer(url).write(&[chunk("s", 1, 1, 1, First)]) {
+    match writer(url).write(&[chunk("s", 1, 1, 1)]) {
         Ok(written) => Ok(written.stored + written.repeated),
         Err(StoreError::Retry(why)) => Err(why),
         Err(error) => panic!("{error:?} is not tried again"),
@@ -87,7 +86,7 @@ fn records_are_sent_encrypted_to_the_intended_server_only() {
         (true, format!("sslmode=verify-full&sslrootcert={ours}")),
     ] {
         let mut store = writer(&to(&options));
-        write(&mut store, &[chunk("s", 1, 1, 3, First)]);
+        write(&mut store, &[chunk("s", 1, 1, 3)]);
         let seen = "SELECT s.ssl FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid) \
                     WHERE a.application_name = 'logspool' AND a.datname = current_database()";
         let seen: Vec<bool> = server.named(&name).query(seen).iter().map(|row| row.get(0)).collect();
@@ -145,7 +144,7 @@ fn corrected_certificates_are_used_at_the_next_attempt() {
     };
     let late = file(folder.path(), "late.pem");
     let mut store = writer(&url(&server, &name, &format!("sslmode=verify-full&sslrootcert={late}")));
-    let chunk = [chunk("s", 1, 1, 2, First)];
+    let chunk = [chunk("s", 1, 1, 2)];
     let why = store.write(&chunk).unwrap_err().to_string();
     assert!(why.contains("late.pem") && why.contains("No such file"), "{why}");
     std::fs::write(&late, authority.pem()).unwrap();

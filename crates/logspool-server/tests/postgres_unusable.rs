@@ -5,7 +5,6 @@ use crate::postgres;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use logspool_server::delivery::ChunkPosition::{First, Later};
 use logspool_server::stores::postgres::{PostgresReader, PostgresWriter};
 use logspool_server::stores::{QueryReader, RowFlow, Store, StoreError};
 use postgres::batches::{all_records_query, chunk, config, writer};
@@ -66,7 +65,7 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         ),
     ] {
         let Some(database) = database() else { return };
-        writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
+        writer(&database.url).write(&[chunk("s", 1, 1, 2)]).unwrap();
         if change.contains("customer") {
             database.execute("TRUNCATE logspool.streams");
         }
@@ -74,9 +73,9 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
         let mut store = PostgresWriter::new(&config(&database.url));
 
         assert_fatal(checked(&mut store), &[named, "DROP SCHEMA logspool CASCADE"]);
-        assert_fatal(store.write(&[chunk("t", 1, 1, 2, First)]), &[named, "cannot write to postgres://"]);
+        assert_fatal(store.write(&[chunk("t", 1, 1, 2)]), &[named, "cannot write to postgres://"]);
         database.execute(restore);
-        assert_eq!(2, store.write(&[chunk("t", 1, 1, 2, First)]).unwrap().stored, "{change}");
+        assert_eq!(2, store.write(&[chunk("t", 1, 1, 2)]).unwrap().stored, "{change}");
         checked(&mut store).unwrap();
     }
 }
@@ -85,29 +84,29 @@ fn tables_that_were_dropped_or_changed_are_named_and_used_again_when_they_are_re
 fn added_columns_with_a_default_cause_no_error() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s", 1, 1, 2, First)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 2)]).unwrap();
     database.execute("ALTER TABLE logspool.records ADD customer text, ADD place text NOT NULL DEFAULT 'here'");
 
-    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 3, 4, First)]).unwrap().stored);
+    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 3, 4)]).unwrap().stored);
 }
 
 #[test]
 fn a_type_that_changes_while_the_service_writes_sends_no_record_to_quarantine() {
     let Some(database) = database() else { return };
     let mut store = writer(&database.url);
-    store.write(&[chunk("s", 1, 1, 2, First)]).unwrap();
+    store.write(&[chunk("s", 1, 1, 2)]).unwrap();
     database.execute("ALTER TABLE logspool.records ALTER level TYPE text");
 
-    assert_fatal(store.write(&[chunk("s", 1, 3, 4, Later)]), &["the column level of logspool.records is text"]);
+    assert_fatal(store.write(&[chunk("s", 1, 3, 4)]), &["the column level of logspool.records is text"]);
     database.execute("ALTER TABLE logspool.records ALTER level TYPE integer USING level::integer");
-    assert_eq!(2, store.write(&[chunk("s", 1, 3, 4, Later)]).unwrap().stored);
+    assert_eq!(2, store.write(&[chunk("s", 1, 3, 4)]).unwrap().stored);
     assert_eq!(0, database.number("SELECT count(*) FROM logspool.quarantine"));
 }
 
 #[test]
 fn a_newer_version_a_missing_database_and_a_missing_permission_are_named_with_a_fix() {
     let Some(database) = database() else { return };
-    writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
+    writer(&database.url).write(&[chunk("s", 1, 1, 2)]).unwrap();
     database.execute("UPDATE logspool.version SET version = 99");
     assert_fatal(checked(&mut writer(&database.url)), &["version 99", "use a newer logspool"]);
     database.execute("UPDATE logspool.version SET version = 1");
@@ -123,11 +122,11 @@ fn a_newer_version_a_missing_database_and_a_missing_permission_are_named_with_a_
 #[test]
 fn a_query_of_dropped_tables_fails_with_a_fix() {
     let Some(database) = database() else { return };
-    writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap();
+    writer(&database.url).write(&[chunk("s", 1, 1, 2)]).unwrap();
     database.execute("DROP TABLE logspool.records CASCADE");
 
     let answered = PostgresReader::new(&config(&database.url)).run(&all_records_query(), &mut |_| RowFlow::Continue);
     assert_fatal(answered, &["\"logspool.records\" does not exist", "DROP SCHEMA logspool CASCADE"]);
     database.execute("DROP SCHEMA logspool CASCADE");
-    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2, First)]).unwrap().stored);
+    assert_eq!(2, writer(&database.url).write(&[chunk("s", 1, 1, 2)]).unwrap().stored);
 }

@@ -11,8 +11,8 @@ use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, Sql
 use logspool_server::stores::{AnswerRow, QueryReader, RowFlow, Store, StoreError};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, opening, query, said,
-    stored, until, write,
+    DAY, ManualClock, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, query, said, stored,
+    until, write,
 };
 
 /// A store with one record on each of three days. The last one is today, 2026-11-24.
@@ -158,12 +158,12 @@ fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let hand = ManualClock::at(TODAY);
         let mut store = open(folder.path(), &hand);
-        store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+        store.write(&[numbered(chunk("s", 1, 1, 3))]).unwrap();
         let other = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
         other.execute_batch(&format!("DROP TABLE {table}")).unwrap();
         drop(other);
 
-        let again = [numbered(chunk("s", 1, 1, 5)), numbered(opening("t", 1, 1, 2))];
+        let again = [numbered(chunk("s", 1, 1, 5)), numbered(chunk("t", 1, 1, 2))];
         let failed = store.write(&again).unwrap_err();
         assert!(matches!(&failed, StoreError::Retry(why) if why.contains("no such table")), "{failed:?}");
         let done = store.write(&again).unwrap();
@@ -183,7 +183,7 @@ fn dropped_tables_are_named_and_new_records_go_to_a_new_file() {
 fn a_file_moved_away_while_it_is_written_gets_a_successor() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", 1, 1, 3))]).unwrap();
+    store.write(&[numbered(chunk("s", 1, 1, 3))]).unwrap();
     let path = folder.path().join("2026-11-22.sqlite");
     fs::rename(&path, folder.path().join("away")).unwrap();
 

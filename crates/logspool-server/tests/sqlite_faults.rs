@@ -9,7 +9,7 @@ use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, Sql
 use logspool_server::stores::{Store, StoreError};
 use rusqlite::Connection;
 use small_place::{limit, run_in_a_small_place};
-use sqlite_support::{DAY, ManualClock, TODAY, chunk, close, messages, numbered, open, opening, said, stored, write};
+use sqlite_support::{DAY, ManualClock, TODAY, chunk, close, messages, numbered, open, said, stored, write};
 
 fn fatal(result: Result<SqliteStore, StoreError>) -> String {
     match result {
@@ -72,7 +72,7 @@ fn a_file_that_is_locked_by_another_program_is_written_later() {
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let other = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let deliveries = [numbered(opening("s", 1, 1, 3))];
+    let deliveries = [numbered(chunk("s", 1, 1, 3))];
 
     match store.write(&deliveries) {
         Err(StoreError::Retry(why)) => assert!(why.contains("locked"), "{why}"),
@@ -92,7 +92,7 @@ fn a_full_disk_is_reported_and_unwritten_records_are_written_later() {
 fn full_disk() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
+    store.write(&[numbered(chunk("s", 1, 1, 100))]).unwrap();
     let many = numbered(chunk("s", 1, 91, 20_000));
     limit("200000");
 
@@ -121,7 +121,7 @@ fn no_room_for_a_day() {
     let folder = tempfile::tempdir().unwrap();
     let hand = ManualClock::at(TODAY);
     let mut store = open(folder.path(), &hand);
-    store.write(&[numbered(opening("s", 1, 1, 100))]).unwrap();
+    store.write(&[numbered(chunk("s", 1, 1, 100))]).unwrap();
     hand.set(TODAY + DAY);
     let again = numbered(chunk("s", 1, 91, 110));
     // From no room at all to a little more than enough, so that each step can fail.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use logspool_server::stores::Store;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
-use sqlite_support::{DAY, ManualClock, TODAY, close, indexed, messages, numbered, open, open_with, opening, stored};
+use sqlite_support::{DAY, ManualClock, TODAY, chunk, close, indexed, messages, numbered, open, open_with, stored};
 
 /// Writes chunks of a stream from a number on, and prints the last number after each commit. A day has 500 records.
 #[test]
@@ -27,7 +27,7 @@ fn writes_until_it_is_killed() {
     loop {
         let last = first + 20 + first % 173;
         hand.set(day(last));
-        let done = store.write(&[numbered(opening("s", 1, first, last))]).unwrap();
+        let done = store.write(&[numbered(chunk("s", 1, first, last))]).unwrap();
         assert_eq!((0, last + 1 - first), (store.gap_counts().unwrap().open, done.stored + done.repeated));
         writeln!(out, "\ncommitted {last}").unwrap();
         out.flush().unwrap();

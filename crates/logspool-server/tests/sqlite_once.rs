@@ -5,7 +5,7 @@ use crate::sqlite_support;
 use logspool_server::delivery::{Chunk, DropReason, Outcome};
 use logspool_server::stores::{GapCounts, Store, WriteResult};
 use rusqlite::Connection;
-use sqlite_support::{ManualClock, TODAY, chunk, close, delivery, numbered, open, opening, said, stored, write};
+use sqlite_support::{ManualClock, TODAY, chunk, close, delivery, numbered, open, said, stored, write};
 
 fn written(outcomes: &[Outcome], [stored, repeated, expired, quarantined]: [u64; 4]) -> WriteResult {
     WriteResult { outcomes: outcomes.to_vec(), stored, repeated, expired, quarantined }
@@ -22,14 +22,14 @@ fn repeated_records_are_skipped_across_transactions_and_restarts() {
     use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    let whole = numbered(opening("s", 1, 1, 100));
+    let whole = numbered(chunk("s", 1, 1, 100));
     assert_eq!(written(&[Committed], [100, 0, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
     assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(std::slice::from_ref(&whole)).unwrap());
 
     close(store);
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     assert_eq!(written(&[Committed], [0, 100, 0, 0]), store.write(&[whole]).unwrap());
-    let half_known = numbered(opening("s", 1, 51, 150));
+    let half_known = numbered(chunk("s", 1, 51, 150));
     assert_eq!(written(&[Committed], [50, 50, 0, 0]), store.write(&[half_known]).unwrap());
 
     assert_eq!(numbers("s", 1..=150), stored(&store));
@@ -37,23 +37,20 @@ fn repeated_records_are_skipped_across_transactions_and_restarts() {
 
 #[test]
 fn chunks_of_one_transaction_follow_each_other() {
-    use Outcome::{Committed, Refused};
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     let deliveries = [
-        numbered(opening("s", 1, 1, 60)),
-        numbered(opening("t", 9, 1, 5)),
+        numbered(chunk("s", 1, 1, 60)),
+        numbered(chunk("t", 9, 1, 5)),
         numbered(chunk("s", 1, 61, 70)),
         numbered(chunk("s", 1, 61, 70)),
         numbered(chunk("s", 1, 65, 80)),
-        numbered(chunk("s", 1, 90, 99)),
         delivery(&[said(TODAY, "unnumbered")], None),
     ];
 
     let done = store.write(&deliveries).unwrap();
 
-    let outcomes = [Committed, Committed, Committed, Committed, Committed, Refused, Committed];
-    assert_eq!(written(&outcomes, [80 + 5 + 1, 10 + 6, 0, 0]), done);
+    assert_eq!(written(&[Outcome::Committed; 6], [80 + 5 + 1, 10 + 6, 0, 0]), done);
     let mut expected = numbers("s", 1..=80);
     expected.extend(numbers("t", 1..=5));
     expected.push("unnumbered".to_owned());
@@ -61,17 +58,16 @@ fn chunks_of_one_transaction_follow_each_other() {
 }
 
 #[test]
-fn a_gap_is_open_where_a_connection_begins_and_refused_elsewhere() {
-    use Outcome::{Committed, Refused};
+fn records_that_are_missing_before_a_chunk_are_an_open_gap() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
+    store.write(&[numbered(chunk("s", 1, 1, 10))]).unwrap();
 
-    let gap = store.write(&[numbered(chunk("s", 1, 12, 20)), numbered(opening("s", 1, 15, 20))]).unwrap();
+    let gap = store.write(&[numbered(chunk("s", 1, 12, 20)), numbered(chunk("s", 1, 15, 20))]).unwrap();
 
-    assert_eq!(written(&[Refused, Committed], [6, 0, 0, 0]), gap);
-    assert_eq!(numbers("s", (1..=10).chain(15..=20)), stored(&store));
-    assert_eq!(Some(GapCounts { open: 4, expired: 0 }), store.gap_counts());
+    assert_eq!(written(&[Outcome::Committed; 2], [9, 6, 0, 0]), gap);
+    assert_eq!(numbers("s", (1..=10).chain(12..=20)), stored(&store));
+    assert_eq!(Some(GapCounts { open: 1, expired: 0 }), store.gap_counts());
 }
 
 #[test]
@@ -79,14 +75,14 @@ fn a_late_chunk_fills_its_gap_once_also_after_a_restart_and_the_end_of_its_strea
     use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", 1, 101, 200))]).unwrap();
-    let end = delivery(&[], Some(Chunk { end: true, ..opening("s", 1, 301, 300) }));
+    store.write(&[numbered(chunk("s", 1, 101, 200))]).unwrap();
+    let end = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 301, 300) }));
     store.write(&[end]).unwrap();
     assert_eq!(Some(GapCounts { open: 200, expired: 0 }), store.gap_counts());
     close(store);
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
 
-    let late = [numbered(opening("s", 1, 1, 100)), numbered(opening("s", 1, 51, 250))];
+    let late = [numbered(chunk("s", 1, 1, 100)), numbered(chunk("s", 1, 51, 250))];
     assert_eq!(written(&[Committed; 2], [150, 150, 0, 0]), store.write(&late).unwrap());
     assert_eq!(written(&[Committed; 2], [0, 300, 0, 0]), store.write(&late).unwrap());
 
@@ -99,9 +95,9 @@ fn an_old_epoch_is_dropped_and_a_new_epoch_starts_at_record_one() {
     use Outcome::{Committed, Dropped};
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", u64::MAX - 1, 4, 10))]).unwrap();
+    store.write(&[numbered(chunk("s", u64::MAX - 1, 4, 10))]).unwrap();
 
-    let deliveries = [numbered(opening("s", u64::MAX, 1, 3)), numbered(chunk("s", u64::MAX - 1, 11, 12))];
+    let deliveries = [numbered(chunk("s", u64::MAX, 1, 3)), numbered(chunk("s", u64::MAX - 1, 11, 12))];
 
     let outcomes = [Committed, Dropped(DropReason::OlderEpoch)];
     assert_eq!(written(&outcomes, [3, 0, 3, 0]), store.write(&deliveries).unwrap());
@@ -112,7 +108,7 @@ fn an_old_epoch_is_dropped_and_a_new_epoch_starts_at_record_one() {
 fn record_numbers_up_to_the_maximum_are_remembered() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    let last = numbered(opening("s", 1, u64::MAX, u64::MAX));
+    let last = numbered(chunk("s", 1, u64::MAX, u64::MAX));
 
     assert_eq!(written(&[Outcome::Committed], [1, 0, 0, 0]), store.write(std::slice::from_ref(&last)).unwrap());
     assert_eq!(written(&[Outcome::Committed], [0, 1, 0, 0]), store.write(&[last]).unwrap());
@@ -120,18 +116,16 @@ fn record_numbers_up_to_the_maximum_are_remembered() {
 
 #[test]
 fn the_mark_of_a_stream_stays_when_it_ends() {
-    use Outcome::{Committed, Refused};
+    use Outcome::Committed;
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
-    store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap();
+    store.write(&[numbered(chunk("s", 1, 1, 10))]).unwrap();
     let ended = || -> Vec<bool> {
         let file = Connection::open(folder.path().join("2026-11-22.sqlite")).unwrap();
         let mut read = file.prepare("SELECT ended FROM streams").unwrap();
         read.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     };
 
-    let refused = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 21, 20) }));
-    assert_eq!(vec![Refused], store.write(&[refused]).unwrap().outcomes);
     assert_eq!(vec![false], ended());
     let end = delivery(&[], Some(Chunk { end: true, ..chunk("s", 1, 11, 10) }));
     assert_eq!(written(&[Committed], [0; 4]), store.write(std::slice::from_ref(&end)).unwrap());
@@ -139,7 +133,7 @@ fn the_mark_of_a_stream_stays_when_it_ends() {
     assert_eq!(written(&[Committed], [0; 4]), store.write(&[end]).unwrap());
     assert_eq!(vec![true], ended());
     // A copy that another service kept is not stored again.
-    assert_eq!(written(&[Committed], [0, 10, 0, 0]), store.write(&[numbered(opening("s", 1, 1, 10))]).unwrap());
+    assert_eq!(written(&[Committed], [0, 10, 0, 0]), store.write(&[numbered(chunk("s", 1, 1, 10))]).unwrap());
 }
 
 #[test]
@@ -155,7 +149,7 @@ fn the_mark_of_an_ended_stream_takes_at_most_200_bytes() {
     // Names in a random order, as those of programs.
     let name = |number: u128| format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
     for group in 0..20 {
-        let ends = (1..=1000).map(|number| Chunk { end: true, ..opening(&name(group * 1000 + number), 1 << 60, 1, 0) });
+        let ends = (1..=1000).map(|number| Chunk { end: true, ..chunk(&name(group * 1000 + number), 1 << 60, 1, 0) });
         store.write(&ends.map(|end| delivery(&[], Some(end))).collect::<Vec<_>>()).unwrap();
     }
 
@@ -177,7 +171,7 @@ fn a_record_that_is_refused_goes_to_quarantine_and_the_others_are_stored() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "NEW.message IN ('s 3', 's 70', 's 120')");
-    let deliveries = [numbered(opening("s", 1, 1, 100)), numbered(chunk("s", 1, 101, 120))];
+    let deliveries = [numbered(chunk("s", 1, 1, 100)), numbered(chunk("s", 1, 101, 120))];
 
     let done = store.write(&deliveries).unwrap();
 
@@ -196,7 +190,7 @@ fn a_quarantined_record_is_not_accepted_again_and_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let mut store = open(folder.path(), &ManualClock::at(TODAY));
     refuse(folder.path(), "NEW.message = 's 2'");
-    let deliveries = [numbered(opening("s", 1, 1, 3))];
+    let deliveries = [numbered(chunk("s", 1, 1, 3))];
     store.write(&deliveries).unwrap();
 
     assert_eq!(written(&[Outcome::Committed], [0, 3, 0, 0]), store.write(&deliveries).unwrap());

@@ -9,8 +9,8 @@ use logspool_server::stores::sqlite::SqliteReader;
 use logspool_server::stores::{GapCounts, Store};
 use rusqlite::Connection;
 use sqlite_support::{
-    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with,
-    opening, query, records, said,
+    DAY, HOUR, ManualClock, Row, SECOND, TODAY, ask, chunk, close, indexed, messages, numbered, open, open_with, query,
+    records, said,
 };
 
 /// A day file as the version before the time of arrival made it, except its records and its state.
@@ -113,9 +113,9 @@ fn a_folder_of_an_earlier_version_gets_new_records_gaps_and_an_index() {
 
         let written = store.write(&[numbered(chunk("s", 1, 3, 4))]).unwrap();
         assert_eq!((1, 1), (written.stored, written.repeated));
-        store.write(&[numbered(opening("s", 1, 6, 6))]).unwrap();
+        store.write(&[numbered(chunk("s", 1, 6, 6))]).unwrap();
         assert_eq!(Some(GapCounts { open: 1, expired: 0 }), store.gap_counts());
-        store.write(&[numbered(opening("s", 1, 5, 6))]).unwrap();
+        store.write(&[numbered(chunk("s", 1, 5, 6))]).unwrap();
         sqlite_support::write(&mut store, &[said(TODAY + HOUR, "new")]);
         let reader = store.reader();
         indexed(&reader);
@@ -141,7 +141,7 @@ fn the_marks_of_an_earlier_version_are_taken_into_a_new_file() {
         std::fs::write(folder.path().join("2026-11-22.sqlite"), "damaged").unwrap();
         let mut store = open(folder.path(), &ManualClock::at(TODAY + HOUR));
 
-        let written = store.write(&[numbered(opening("s", 1, 2, 4))]).unwrap();
+        let written = store.write(&[numbered(chunk("s", 1, 2, 4))]).unwrap();
 
         assert_eq!((1, 2), (written.stored, written.repeated), "{number}");
     }

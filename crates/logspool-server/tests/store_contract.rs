@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPosition, Delivery, Outcome};
+use logspool_server::delivery::{Chunk, Delivery, Outcome};
 use logspool_server::limits::parts::Retention;
 use logspool_server::query::{Expression, Query, parse};
 use logspool_server::record::Record;
@@ -54,11 +54,10 @@ fn batch(records: &[Record<'_>]) -> Batch {
     batch
 }
 
-/// Records 1 to 3 as the first chunk of a connection.
+/// Records 1 to 3 of a stream.
 fn delivery(records: &[Record<'_>]) -> Arc<Delivery> {
     let batch = batch(records);
-    let position = ChunkPosition::First;
-    let chunk = Chunk { stream: "client".to_owned(), epoch: 1, first: 1, last: 3, position, end: false };
+    let chunk = Chunk { stream: "client".to_owned(), epoch: 1, first: 1, last: 3, end: false };
     Delivery::new(batch, Some(chunk), 1, None).0
 }
 

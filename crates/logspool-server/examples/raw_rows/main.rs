@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch, Row};
-use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
+use logspool_server::delivery::{Chunk, Delivery};
 use logspool_server::opening;
 use logspool_server::query::{Filter, Query};
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteStore};
@@ -120,8 +120,7 @@ fn deliveries(store: &StoreAddress) -> Vec<Arc<Delivery>> {
     let chunk = |batch: Batch| {
         let first = last + 1;
         last += batch.len() as u64;
-        let chunk =
-            Chunk { stream: "raw".to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end: false };
+        let chunk = Chunk { stream: "raw".to_owned(), epoch: 1, first, last, end: false };
         Delivery::new(batch, Some(chunk), 1, None).0
     };
     batches.into_iter().map(chunk).collect()

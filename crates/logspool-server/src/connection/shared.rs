@@ -38,8 +38,10 @@ pub enum ConnectionEnd {
     Slow(&'static str),
     /// The peer does not read its answers.
     AnswersUnread,
-    /// A chunk does not follow the stored records.
+    /// A newer connection sends a stream of this one, or a store has ended.
     Refused,
+    /// The connection sends too many streams.
+    TooManyStreams,
     /// The connection sends records, and the general pool has no slot for it.
     NoSlot(Refusal),
     /// The peer has a wrong key.

@@ -74,7 +74,7 @@ async fn serve(connection: Connection<'_>) -> ConnectionEnd {
     }
     let (waiting, receiver) = mpsc::channel(acks::MAX_PENDING_ACKS);
     let acking = tokio::spawn(acks::acknowledge(receiver, write, shared.limits.frame_time(), forward::dropped_ack));
-    let mut chunks = ConnectionChunks { streams: HashMap::new(), limits };
+    let mut chunks = ConnectionChunks { streams: HashMap::new(), room: None, peer: peer.clone(), limits };
     let mut reader = FrameReader::new(protocol, peer.clone(), &shared.intake.metrics);
     let ended = chunks.read(&mut input, &mut reader, shared, &waiting).await;
     reader.store_open_lines(&shared.intake).await;

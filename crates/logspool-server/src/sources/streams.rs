@@ -53,9 +53,11 @@ pub async fn serve<S>(
         ConnectionEnd::AnswersUnread => {
             ("slow", "it did not read its answers for longer than limits.frame_seconds".to_owned())
         }
-        ConnectionEnd::Refused => (
-            "refused",
-            "its chunk does not follow the stored records, or a newer connection sends its stream".to_owned(),
+        ConnectionEnd::Refused => ("refused", "a newer connection sends its stream".to_owned()),
+        ConnectionEnd::TooManyStreams => (
+            "too_many_streams",
+            "it sends more than 10,000 streams, or all streams together need more than 1/8 of limits.waiting_bytes"
+                .to_owned(),
         ),
         ConnectionEnd::NoSlot(refusal) => {
             (refusal.reason(), format!("{refusal} (limits.connections, limits.connections_per_peer)"))

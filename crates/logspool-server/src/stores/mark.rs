@@ -13,7 +13,7 @@ use std::fmt;
 use std::num::ParseIntError;
 use std::ops::Range;
 
-use crate::delivery::{Chunk, ChunkPosition, DropReason, Outcome};
+use crate::delivery::{Chunk, DropReason, Outcome};
 
 /// Maximum number of gaps of a stream. Chosen: a program makes a gap only if several of its services fail at the same
 /// time. 64 gaps take less than 3 KB.
@@ -134,8 +134,6 @@ pub enum Verdict {
     },
     /// No record of the chunk can ever be stored.
     Drop(DropReason),
-    /// Close the connection: its client has skipped records.
-    Refuse,
 }
 
 /// Decides what to do with a chunk. `mark` is the mark of its stream; `None`: the store does not know the stream.
@@ -152,9 +150,6 @@ pub fn judge(mark: Option<&StreamMark>, chunk: &Chunk) -> Verdict {
     let mut new = mark.gaps.take(NumberRange { first: chunk.first, last: chunk.last });
     let next = mark.last.saturating_add(1);
     if chunk.first > next {
-        if chunk.position == ChunkPosition::Later {
-            return Verdict::Refuse;
-        }
         mark.gaps.0.push(NumberRange { first: next, last: chunk.first - 1 });
         expired = expired.saturating_add(mark.gaps.expire());
         mark.last = chunk.first - 1;
@@ -174,7 +169,6 @@ impl Verdict {
         match self {
             Self::Accept { .. } => Outcome::Committed,
             Self::Drop(why) => Outcome::Dropped(*why),
-            Self::Refuse => Outcome::Refused,
         }
     }
 }
@@ -198,31 +192,30 @@ mod tests {
         StreamMark { epoch, last, gaps, ended: false }
     }
 
-    fn chunk(epoch: u64, first: u64, last: u64, position: ChunkPosition) -> Chunk {
-        Chunk { stream: "s".to_owned(), epoch, first, last, position, end: false }
+    fn chunk(epoch: u64, first: u64, last: u64) -> Chunk {
+        Chunk { stream: "s".to_owned(), epoch, first, last, end: false }
     }
 
     #[test]
     fn a_chunk_is_stored_once_and_opens_and_fills_gaps() {
-        use ChunkPosition::{First, Later};
         let stored = Some(mark(2, 10, ""));
         let open = Some(mark(2, 20, "3-5,8-8,12-15"));
         for (new, after, expired, stored, chunk) in [
-            ("1-5", mark(1, 5, ""), 0, &None, chunk(1, 1, 5, First)),
-            ("11-12", mark(2, 12, ""), 0, &stored, chunk(2, 11, 12, Later)),
-            ("1-4", mark(3, 4, ""), 0, &stored, chunk(3, 1, 4, First)),
-            ("", mark(2, 10, ""), 0, &stored, chunk(2, 3, 10, Later)),
-            ("", mark(2, 10, ""), 0, &stored, chunk(2, 10, 9, Later)),
-            ("11-12", mark(2, 12, ""), 0, &stored, chunk(2, 8, 12, Later)),
-            ("15-20", mark(2, 20, "11-14"), 0, &stored, chunk(2, 15, 20, First)),
-            ("7-7", mark(1, 7, "1-6"), 0, &None, chunk(1, 7, 7, First)),
-            ("11-18446744073709551615", mark(2, u64::MAX, ""), 0, &stored, chunk(2, 10, u64::MAX, First)),
-            ("3-5", mark(2, 20, "8-8,12-15"), 0, &open, chunk(2, 1, 6, First)),
-            ("4-4", mark(2, 20, "3-3,5-5,8-8,12-15"), 0, &open, chunk(2, 4, 4, Later)),
-            ("5-5,8-8,12-13", mark(2, 20, "3-4,14-15"), 0, &open, chunk(2, 5, 13, First)),
-            ("14-15,21-22", mark(2, 22, "3-5,8-8,12-13"), 0, &open, chunk(2, 14, 22, First)),
-            ("", mark(2, 20, "3-5,8-8,12-15"), 0, &open, chunk(2, 16, 20, First)),
-            ("5-6", mark(3, 6, "1-4"), 8, &open, chunk(3, 5, 6, First)),
+            ("1-5", mark(1, 5, ""), 0, &None, chunk(1, 1, 5)),
+            ("11-12", mark(2, 12, ""), 0, &stored, chunk(2, 11, 12)),
+            ("1-4", mark(3, 4, ""), 0, &stored, chunk(3, 1, 4)),
+            ("", mark(2, 10, ""), 0, &stored, chunk(2, 3, 10)),
+            ("", mark(2, 10, ""), 0, &stored, chunk(2, 10, 9)),
+            ("11-12", mark(2, 12, ""), 0, &stored, chunk(2, 8, 12)),
+            ("15-20", mark(2, 20, "11-14"), 0, &stored, chunk(2, 15, 20)),
+            ("7-7", mark(1, 7, "1-6"), 0, &None, chunk(1, 7, 7)),
+            ("11-18446744073709551615", mark(2, u64::MAX, ""), 0, &stored, chunk(2, 10, u64::MAX)),
+            ("3-5", mark(2, 20, "8-8,12-15"), 0, &open, chunk(2, 1, 6)),
+            ("4-4", mark(2, 20, "3-3,5-5,8-8,12-15"), 0, &open, chunk(2, 4, 4)),
+            ("5-5,8-8,12-13", mark(2, 20, "3-4,14-15"), 0, &open, chunk(2, 5, 13)),
+            ("14-15,21-22", mark(2, 22, "3-5,8-8,12-13"), 0, &open, chunk(2, 14, 22)),
+            ("", mark(2, 20, "3-5,8-8,12-15"), 0, &open, chunk(2, 16, 20)),
+            ("5-6", mark(3, 6, "1-4"), 8, &open, chunk(3, 5, 6)),
         ] {
             let expected = Verdict::Accept {
                 new: Gaps::parse(Some(new).filter(|new| !new.is_empty())).unwrap().0,
@@ -232,14 +225,12 @@ mod tests {
 
             assert_eq!(expected, judge(stored.as_ref(), &chunk), "{stored:?} {chunk:?}");
         }
-        assert_eq!(Verdict::Refuse, judge(stored.as_ref(), &chunk(2, 12, 20, Later)));
-        assert_eq!(Verdict::Refuse, judge(None, &chunk(2, 2, 20, Later)));
-        assert_eq!(Verdict::Drop(DropReason::OlderEpoch), judge(stored.as_ref(), &chunk(1, 11, 20, First)));
+        assert_eq!(Verdict::Drop(DropReason::OlderEpoch), judge(stored.as_ref(), &chunk(1, 11, 20)));
     }
 
     #[test]
     fn an_end_keeps_the_mark_and_opens_a_gap_for_records_that_are_on_their_way() {
-        let end = Chunk { end: true, ..chunk(1, 101, 100, ChunkPosition::First) };
+        let end = Chunk { end: true, ..chunk(1, 101, 100) };
         let ended = |gaps| StreamMark { ended: true, ..mark(1, 100, gaps) };
         for (before, gaps) in [(None, "1-100"), (Some(mark(1, 100, "")), ""), (Some(ended("7-9")), "7-9")] {
             let expected = Verdict::Accept { new: Vec::new(), mark: ended(gaps), expired: 0 };
@@ -247,8 +238,7 @@ mod tests {
             assert_eq!(expected, judge(before.as_ref(), &end), "{before:?}");
         }
         // The records of an ended stream are stored, too.
-        let Verdict::Accept { new, mark, .. } = judge(Some(&ended("")), &chunk(1, 99, 102, ChunkPosition::First))
-        else {
+        let Verdict::Accept { new, mark, .. } = judge(Some(&ended("")), &chunk(1, 99, 102)) else {
             panic!("it is accepted")
         };
         assert_eq!((101, 102, false), (new[0].first, mark.last, mark.ended));
@@ -258,7 +248,7 @@ mod tests {
     fn the_oldest_gap_expires_when_there_are_too_many() {
         let (mut known, mut expired) = (None, 0);
         for number in 1..=70 {
-            let chunk = chunk(1, number * 10, number * 10, ChunkPosition::First);
+            let chunk = chunk(1, number * 10, number * 10);
             let Verdict::Accept { mark, expired: lost, .. } = judge(known.as_ref(), &chunk) else {
                 panic!("it is accepted")
             };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
+use logspool_server::delivery::{Chunk, Delivery};
 use logspool_server::query::{Filter, Query};
 use logspool_server::record::Record;
 use logspool_server::stores::postgres::{PostgresConfig, PostgresReader, PostgresWriter};
@@ -35,13 +35,13 @@ pub fn unnumbered(records: &[Record<'_>]) -> Arc<Delivery> {
 }
 
 /// A chunk whose records are `stream/epoch/number`.
-pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64, position: ChunkPosition) -> Arc<Delivery> {
+pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64) -> Arc<Delivery> {
     let mut batch = Batch::default();
     for number in first..=last {
         let record = Record { message: format!("{stream}/{epoch}/{number}").into(), level: 20, ..Record::default() };
         batch.push(&record, Arrival { time_ns: now_ns(), host: "" });
     }
-    let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, position, end: false };
+    let chunk = Chunk { stream: stream.to_owned(), epoch, first, last, end: false };
     Delivery::new(batch, Some(chunk), 1, None).0
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use logspool_server::batch::{Arrival, Batch};
-use logspool_server::delivery::{Chunk, ChunkPosition, Delivery};
+use logspool_server::delivery::{Chunk, Delivery};
 use logspool_server::query::{Query, parse};
 use logspool_server::record::Record;
 use logspool_server::stores::sqlite::{Indexing, SqliteOptions, SqliteReader, SqliteStore, StoreClock};
@@ -60,14 +60,9 @@ pub fn delivery(records: &[Record<'_>], chunk: Option<Chunk>) -> Arc<Delivery> {
     Delivery::new(batch(records), chunk, 1, None).0
 }
 
-/// A later chunk of a connection.
+/// A part of a stream.
 pub fn chunk(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { stream: stream.to_owned(), epoch, first, last, position: ChunkPosition::Later, end: false }
-}
-
-/// The first chunk of a connection.
-pub fn opening(stream: &str, epoch: u64, first: u64, last: u64) -> Chunk {
-    Chunk { position: ChunkPosition::First, ..chunk(stream, epoch, first, last) }
+    Chunk { stream: stream.to_owned(), epoch, first, last, end: false }
 }
 
 /// A delivery of the records of a chunk. The message of each record has its number.

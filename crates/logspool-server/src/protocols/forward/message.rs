@@ -13,7 +13,9 @@ use crate::connection::shared::{ConnectionEnd, SharedState};
 use crate::decoders::forward::{
     self, ChunkId, DamagedEntry, ForwardError, ForwardProblem, LongMessage, Message, ReadProgress, RecordFlow,
 };
-use crate::delivery::{Chunk, ChunkPosition, MAX_STREAM_BYTES};
+use crate::delivery::{Chunk, MAX_STREAM_BYTES};
+use crate::peer::Peer;
+use crate::warnings;
 
 /// Number of bytes of encoded entries for which memory is reserved at first. More memory is reserved while the entries
 /// are decoded. Chosen: the reserved memory is then 1 MiB, enough for some 2,000 records.
@@ -52,7 +54,7 @@ pub async fn deliver(
     let limits = chunks.limits;
     let message = forward::read(frame, &limits);
     let known = message.as_ref().ok().cloned().or_else(|| forward::read_id(frame, &limits));
-    let numbers = known.as_ref().and_then(RemainingNumbers::of);
+    let numbers = known.as_ref().and_then(|message| RemainingNumbers::of(message, &chunks.peer));
     let answer = known.as_ref().and_then(Message::ack).map_or(MessageAnswer::None, MessageAnswer::Ack);
     let mut delivery = MessageDelivery { frame, chunks, shared, waiting, numbers, answer, is_compressed: false };
     match message {
@@ -296,12 +298,22 @@ struct RemainingNumbers {
 }
 
 impl RemainingNumbers {
-    /// Returns the numbers of all records of a message. `None`: its sender does not number records.
-    fn of(message: &Message<'_>) -> Option<Self> {
-        let id = ChunkId::parse(message.chunk.as_deref()?).filter(|id| id.stream.len() <= MAX_STREAM_BYTES)?;
-        let ChunkId { stream, epoch, first, last } = id;
+    /// Returns the numbers of all records of a message. `None`: its sender does not number records, or the name of its
+    /// stream is too long.
+    fn of(message: &Message<'_>, peer: &Peer) -> Option<Self> {
+        let ChunkId { stream, epoch, first, last } = ChunkId::parse(message.chunk.as_deref()?)?;
+        if stream.len() > MAX_STREAM_BYTES {
+            warnings::warn("long_stream_name", Some(peer), || {
+                format!(
+                    "a stream has a name of {} bytes, more than {MAX_STREAM_BYTES}: records that are sent again are \
+                     stored again",
+                    stream.len()
+                )
+            });
+            return None;
+        }
         let stream = stream.to_owned();
-        let rest = Chunk { stream, epoch, first, last, position: ChunkPosition::First, end: message.end };
+        let rest = Chunk { stream, epoch, first, last, end: message.end };
         Some(Self { rest, is_whole: true })
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{Gaps, StreamMark, Verdict, judge};
-use crate::delivery::{Chunk, ChunkPosition};
+use crate::delivery::Chunk;
 
 /// Rules of a store: changes the mark of the stream, and returns the numbers that are stored.
 type Rules = fn(&mut Option<StreamMark>, &Chunk) -> Vec<u64>;
@@ -52,7 +52,7 @@ fn without_gaps_and_ends_deleted(mark: &mut Option<StreamMark>, chunk: &Chunk) -
 }
 
 fn chunk(first: u64, last: u64) -> Chunk {
-    Chunk { stream: "s".to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end: false }
+    Chunk { stream: "s".to_owned(), epoch: 1, first, last, end: false }
 }
 
 /// Every order of the events; equal events are not told apart.

@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::batch::Arrival;
-    use crate::delivery::{Chunk, ChunkPosition};
+    use crate::delivery::Chunk;
     use crate::record::Record;
     use crate::stores::mark::Gaps;
 
@@ -114,7 +114,7 @@ mod tests {
             let record = Record { message: number.to_string().into(), ..Record::default() };
             batch.push(&record, Arrival { time_ns: 1, host: "" });
         }
-        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, position: ChunkPosition::First, end };
+        let chunk = Chunk { stream: stream.to_owned(), epoch: 1, first, last, end };
         Delivery::new(batch, Some(chunk), 1, None).0
     }
 
