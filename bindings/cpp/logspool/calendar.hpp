@@ -10,7 +10,7 @@
 
 namespace logspool::detail {
 
-/// A static function `add` appends the text of a value. A type that has none is not of the calendar.
+/// A static function `add` appends the text of a value. Only types of the calendar are specialised.
 template <class Type> struct calendar;
 
 template <class Type>

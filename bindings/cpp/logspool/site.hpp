@@ -54,7 +54,7 @@ inline constexpr value_kind kind_of = std::remove_cvref_t<decltype(encoded(std::
 /// Types of the arguments of a template, without key-values.
 template <class... Types> struct site_types {
     static constexpr std::size_t count = (std::size_t{0} + ... + (kind_of<Types> == value_kind::part ? 0 : 1));
-    /// Whether a type is none of `LOGSPOOL_ARG_*`.
+    /// Whether a type is not in `LOGSPOOL_ARG_*`.
     static constexpr bool has_own_kind = (false || ... || (kind_of<Types> == value_kind::tuple ||
                                                            kind_of<Types> == value_kind::digits));
     static constexpr std::array<std::uint8_t, count + 1> types = [] {
