@@ -30,7 +30,8 @@ enum class value_kind : std::uint8_t {
     character = 12,
     single = 13,
     pointer = 14,
-    part = 0x47 ///< A key-value, which is no argument of the template.
+    digits = 15, ///< Finished digits of a number, sent as text; no site with it is checked again either.
+    part = 0x47  ///< A key-value, which is no argument of the template.
 };
 
 /// An argument as the check sees it.
@@ -388,6 +389,12 @@ class format_checker {
             is_number = false;
             if (!is_one_of(spec.type, "p")) {
                 return refuse<"the type does not fit an address">(start);
+            }
+            break;
+        case value_kind::digits:
+            is_number = false;
+            if (spec.type != 0 || spec.has_precision || spec.sign != 0 || spec.alternate || spec.zero) {
+                return refuse<"a long double is shown with all its digits; cast it to double for this format">(start);
             }
             break;
         case value_kind::none:

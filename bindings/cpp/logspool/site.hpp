@@ -54,7 +54,9 @@ inline constexpr value_kind kind_of = std::remove_cvref_t<decltype(encoded(std::
 /// Types of the arguments of a template, without key-values.
 template <class... Types> struct site_types {
     static constexpr std::size_t count = (std::size_t{0} + ... + (kind_of<Types> == value_kind::part ? 0 : 1));
-    static constexpr bool has_tuple = (false || ... || (kind_of<Types> == value_kind::tuple));
+    /// Whether a type is not in `LOGSPOOL_ARG_*`.
+    static constexpr bool has_own_kind = (false || ... || (kind_of<Types> == value_kind::tuple ||
+                                                           kind_of<Types> == value_kind::digits));
     static constexpr std::array<std::uint8_t, count + 1> types = [] {
         std::array<std::uint8_t, count + 1> all{};
         std::size_t next = 0;
@@ -182,7 +184,7 @@ template <class... Types> class checked_format {
 
     /// The definition of its site. Names and fields of a value are not among the types that the library checks again.
     constexpr site_template site() const {
-        const bool is_fixed = !uses_names_ && !site_types<Types...>::has_tuple;
+        const bool is_fixed = !uses_names_ && !site_types<Types...>::has_own_kind;
         return {source_, is_fixed ? site_types<Types...>::types.data() : nullptr, site_types<Types...>::count};
     }
     constexpr const call_location &place() const { return place_; }

@@ -24,6 +24,7 @@
 #include <format>
 #endif
 
+#include "calendar.hpp"
 #include "utf8.hpp"
 
 namespace logspool::detail {
@@ -134,6 +135,18 @@ concept is_range = requires(const Type &value) {
     std::begin(value) != std::end(value);
     requires !std::is_same_v<std::remove_cvref_t<decltype(*std::begin(value))>, Type>;
 };
+/// Reaches the protected container of an adaptor.
+template <class Type> struct opened : Type {
+    template <class Own> static auto container(const Type &value) -> decltype(value.*(&Own::c)) {
+        return value.*(&Own::c);
+    }
+};
+/// `std::queue`, `std::stack` and `std::priority_queue`.
+template <class Type>
+concept is_adaptor = !std::is_final_v<Type> && !is_range<Type> && requires(const Type &value) {
+    typename Type::container_type;
+    opened<Type>::template container<opened<Type>>(value);
+};
 template <class Type>
 concept is_tuple = requires { std::tuple_size<Type>::value; } && !is_range<Type>;
 
@@ -145,7 +158,8 @@ template <class Type>
 concept has_text = has_own_text<Type> || has_own_to_string<Type> || is_duration<Type> ||
                    is_time_point<Type> || is_path<Type> || is_expected<Type> || is_optional<Type> ||
                    is_variant<Type> || is_error_condition<Type> || is_exception<Type> || is_place<Type> ||
-                   is_type_name<Type> || is_range<Type> || is_tuple<Type> || std::is_same_v<Type, std::monostate>;
+                   is_type_name<Type> || is_range<Type> || is_tuple<Type> || is_calendar<Type> || is_adaptor<Type> ||
+                   std::is_same_v<Type, std::exception_ptr> || std::is_same_v<Type, std::monostate>;
 
 inline std::string_view unit_of(std::intmax_t numerator, std::intmax_t denominator) {
     struct unit {
@@ -193,7 +207,7 @@ class text_writer {
     template <class Number> void add_real(Number number) {
         char digits[64];
         const Number magnitude = std::fabs(number);
-        const bool is_fixed = magnitude == 0 || (magnitude >= Number(1e-4) && magnitude < Number(1e16));
+        const bool is_fixed = magnitude == 0 || (magnitude >= Number(1e-4L) && magnitude < Number(1e16));
         const std::to_chars_result end =
             std::isfinite(number)
                 ? std::to_chars(digits, digits + sizeof digits, number,
@@ -227,6 +241,25 @@ class text_writer {
             }
         }
         out_ += quote;
+    }
+
+    /// `what()` of the exception that the pointer holds.
+    void add_held_exception(const std::exception_ptr &value) {
+        if (value == nullptr) {
+            out_ += "none";
+            return;
+        }
+#if defined(__cpp_exceptions)
+        try {
+            std::rethrow_exception(value);
+        } catch (const std::exception &error) {
+            out_ += error.what();
+        } catch (...) {
+            out_ += "unknown exception";
+        }
+#else
+        out_ += "exception";
+#endif
     }
 
     template <class Duration> void add_duration(const Duration &value) {
@@ -289,6 +322,8 @@ template <class Type> void text_writer::add_made(const Type &value) {
 #if defined(__cpp_lib_format)
         out_ += std::format("{}", value);
 #endif
+    } else if constexpr (is_calendar<Type>) {
+        calendar<Type>::add(out_, value);
     } else if constexpr (is_duration<Type>) {
         add_duration(value);
     } else if constexpr (is_wall_time<Type>) {
@@ -340,6 +375,10 @@ template <class Type> void text_writer::add_made(const Type &value) {
         out_ += std::string_view(value.to_string());
     } else if constexpr (is_range<Type>) {
         add_range(value);
+    } else if constexpr (is_adaptor<Type>) {
+        add(opened<Type>::template container<opened<Type>>(value));
+    } else if constexpr (std::is_same_v<Type, std::exception_ptr>) {
+        add_held_exception(value);
     } else {
         add_tuple(value, std::make_index_sequence<std::tuple_size_v<Type>>());
     }

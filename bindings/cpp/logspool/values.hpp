@@ -196,6 +196,14 @@ class made_text {
     std::string text_;
 };
 
+/// The digits of a `long double`, which the call has made. A placeholder can only align them: a record has no number
+/// of this precision.
+class made_digits : public made_text {
+  public:
+    static constexpr value_kind kind = value_kind::digits;
+    using made_text::made_text;
+};
+
 /// An integer of up to 128 bits, in decimal digits if it does not fit 64.
 template <value_kind Small, bool IsSigned> struct wide_value {
     static constexpr value_kind kind = value_kind::wide_integer;
@@ -388,6 +396,7 @@ template <class Type> inline auto encoded(const Type &value) {
     } else if constexpr (std::is_same_v<Plain, wchar_t> || std::is_same_v<Plain, char8_t> ||
                          std::is_same_v<Plain, char16_t> || std::is_same_v<Plain, char32_t>) {
         static_assert(is_unknown<Type>, "logspool shows texts in UTF-8: convert this character to text");
+        return boolean_value{};
     } else if constexpr (std::is_integral_v<Plain> && std::is_signed_v<Plain>) {
         return number_value<value_kind::integer, std::int64_t>{value};
     } else if constexpr (std::is_integral_v<Plain>) {
@@ -397,7 +406,9 @@ template <class Type> inline auto encoded(const Type &value) {
     } else if constexpr (std::is_same_v<Plain, double>) {
         return number_value<value_kind::real, double>{value};
     } else if constexpr (std::is_same_v<Plain, long double>) {
-        static_assert(is_unknown<Type>, "logspool shows no long double: cast it to double");
+        std::string digits;
+        text_writer(digits).add(value);
+        return made_digits(std::move(digits));
     } else if constexpr (has_fields<Plain>) {
         return tuple_value(value);
     } else if constexpr (has_format_as<Plain>) {
@@ -439,6 +450,7 @@ template <class Type> inline auto encoded(const Type &value) {
         static_assert(is_unknown<Type>, "logspool cannot log this type: specialise logspool::codec for it, define "
                                         "logspool_fields(value, visitor), operator<< or to_string(value) in its "
                                         "namespace, or pass logspool::text(...)");
+        return boolean_value{}; // The sentence is the only error then.
     }
 }
 
@@ -454,7 +466,7 @@ template <class Field> void staged_values::append(const Field &field) {
     auto &&value = encoded(field);
     using Value = std::remove_cvref_t<decltype(value)>;
     static_assert(Value::kind != value_kind::part, "a field cannot be a key-value");
-    if constexpr (std::is_same_v<Value, made_text>) {
+    if constexpr (std::is_base_of_v<made_text, Value>) {
         auto rendered = value.as_rendered();
         append_value(rendered);
     } else {
@@ -484,7 +496,7 @@ template <class Type> inline void text_writer::add(const Type &value) {
         out_ += value ? "true" : "false";
     } else if constexpr (std::is_same_v<Plain, char>) {
         out_ += value;
-    } else if constexpr (std::is_same_v<Plain, float> || std::is_same_v<Plain, double>) {
+    } else if constexpr (std::is_floating_point_v<Plain>) {
         add_real(value);
     } else if constexpr (std::is_integral_v<Plain> && sizeof(Plain) <= 8 && !std::is_same_v<Plain, wchar_t> &&
                          !std::is_same_v<Plain, char8_t> && !std::is_same_v<Plain, char16_t> &&
@@ -514,8 +526,9 @@ template <class Type> inline void text_writer::add(const Type &value) {
     } else if constexpr (has_text<Plain>) {
         add_made(value);
     } else {
-        static_assert(is_unknown<Type>, "logspool cannot log the elements of this type: see the types that it logs in "
-                                        "docs/how-to/log-from-cpp.md");
+        static_assert(is_unknown<Type>, "logspool cannot log the elements of this type: specialise logspool::codec for "
+                                        "it, or define logspool_fields(value, visitor), operator<< or to_string(value) "
+                                        "in its namespace");
     }
 }
 

@@ -12,11 +12,12 @@ use logspool::pipeline::Options;
 const ENDING: &str = "LOGSPOOL_TEST_ENDING";
 const FOLDER: &str = "LOGSPOOL_TEST_FOLDER";
 const COUNT: u32 = 1_000;
+/// Room for some of the lines.
+const LIMIT_BYTES: u64 = 4 * 1024;
 /// The time of the end for programs that write everything.
 const LONG: Duration = Duration::from_secs(60);
 
-fn start(folder: &Path, file: &Path) {
-    let shutdown_timeout = if file.starts_with("/dev") { Duration::from_millis(200) } else { LONG };
+fn start(folder: &Path, file: &Path, shutdown_timeout: Duration) {
     let options = Options { queue_dir: Some(folder.join("queue")), shutdown_timeout, ..Options::default() };
     front::builder().file(file).format("%(message)s").options(options).start().unwrap();
 }
@@ -26,7 +27,17 @@ fn end_as_told() -> Option<()> {
     let ending = std::env::var(ENDING).ok()?;
     let folder = std::env::var(FOLDER).unwrap();
     let folder = Path::new(&folder);
-    start(folder, &if ending == "full" { "/dev/full".into() } else { folder.join("a.log") });
+    let (file, timeout) = match ending.as_str() {
+        "full" => ("/dev/full".into(), Duration::from_millis(200)),
+        "limit" => (folder.join("a.log"), Duration::from_secs(2)),
+        _ => (folder.join("a.log"), LONG),
+    };
+    start(folder, &file, timeout);
+    if ending == "limit" {
+        let limit = libc::rlimit { rlim_cur: LIMIT_BYTES, rlim_max: LIMIT_BYTES };
+        // SAFETY: `limit` is valid for the call.
+        assert_eq!(0, unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) });
+    }
     for number in 0..COUNT {
         info!("{} of {}", number, ending.as_str());
     }
@@ -36,7 +47,7 @@ fn end_as_told() -> Option<()> {
             eprintln!("flush: {}", front::flush(Duration::from_millis(200)));
             std::process::exit(0);
         }
-        "exit" => std::process::exit(0),
+        "exit" | "limit" => std::process::exit(0),
         "abort" => std::process::abort(),
         "kill" => signal(libc::SIGKILL),
         "term" => signal(libc::SIGTERM),
@@ -73,6 +84,25 @@ fn a_full_device_is_reported_once_and_fails_a_flush() {
     let lines: Vec<_> = told.lines().filter(|line| line.starts_with("logspool: ")).collect();
     assert!(matches!(lines[..], [line] if line.ends_with("(the device is full: /dev/full)")), "{told}");
     assert!(lines[0].starts_with(&format!("logspool: {COUNT} records were not written within 0.2 s")), "{told}");
+}
+
+#[test]
+fn records_beyond_the_limit_of_a_file_are_reported_at_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = program("limit", folder.path());
+
+    let told = String::from_utf8(done.stderr).unwrap();
+    let text = std::fs::read_to_string(folder.path().join("a.log")).unwrap();
+    // The limit may cut the last line, whose record counts as not written.
+    let written = text.matches('\n').count();
+    assert!(done.status.success(), "{told}");
+    assert!(written > 0);
+    let lines: Vec<_> = told.lines().filter(|line| line.starts_with("logspool: ")).collect();
+    let missing = COUNT as usize - written;
+    assert!(
+        matches!(lines[..], [line] if line.starts_with(&format!("logspool: {missing} records were not written"))),
+        "{told}"
+    );
 }
 
 #[test]

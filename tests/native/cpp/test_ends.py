@@ -2,6 +2,8 @@
 
 import collections
 import os
+import re
+import resource
 import signal
 import subprocess
 
@@ -47,6 +49,29 @@ def test_every_accepted_record_is_written_once(cpp, tmp_path, end, code):
         assert_every_line_once_and_in_order(path)
     assert run(cpp("ends"), path, "recover", 0).returncode == 0
     assert_every_line_once_and_in_order(path)
+
+
+def test_records_beyond_the_limit_of_a_file_are_reported_at_the_end(cpp, tmp_path):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16 * 1024,) * 2)
+
+    command = [cpp("ends"), tmp_path / "a.log", "return", str(COUNT)]
+    done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True, timeout=120, check=False)
+
+    # The limit may cut the last line, whose record counts as not written.
+    lines = (tmp_path / "a.log").read_text().count("\n")
+    told = re.findall(r"^logspool: (\d+) records were not written", done.stderr, re.MULTILINE)
+    assert (0, 1) == (done.returncode, len(told)), done.stderr
+    assert 4 * COUNT == int(told[0]) + lines
+
+
+def test_a_full_device_is_reported_once_at_the_end(cpp):
+    done = run(cpp("ends"), "/dev/full", "return", 10)
+
+    told = [line for line in done.stderr.splitlines() if line.startswith("logspool: ")]
+    assert (0, 1) == (done.returncode, len(told)), done.stderr
+    assert told[0].startswith("logspool: 40 records were not written"), told
+    assert told[0].endswith("(the device is full: /dev/full)"), told
 
 
 def test_objects_older_than_the_logger_can_log_in_their_destructors(run_cpp, tmp_path):

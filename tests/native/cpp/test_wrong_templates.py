@@ -42,6 +42,10 @@ WRONG = [
     ("n {:f}", "'c'", 3, "the type does not fit a character"),
     ("n {:d}", "nullptr", 3, "the type does not fit an address"),
     ("n {:d}", "pair{}", 3, "a value of several fields has no type"),
+    *(
+        (f"n {{:{spec}}}", "1.0L", 3, "a long double is shown with all its digits; cast it to double for this format")
+        for spec in (".3", "f", "+", "09")
+    ),
     ("n {:.2}", "1", 3, "a precision is for floating-point numbers and text"),
     ("n {:+}", "1U", 3, "a sign is for signed numbers"),
     ("n {:+}", "true", 3, "a sign is for signed numbers"),
@@ -131,7 +135,6 @@ UNFIT = {
     "no_codec{}": "logspool cannot log this type: specialise logspool::codec",
     "u'x'": "logspool shows texts in UTF-8",
     "L'x'": "logspool shows texts in UTF-8",
-    "1.0L": "logspool shows no long double: cast it to double",
     "&function": "logspool cannot log this type",
     "[] {}": "logspool cannot log this type",
     "itself{}": "the codec of a type must return another type",
@@ -153,6 +156,34 @@ def test_types_that_cannot_be_logged_are_refused_with_a_fix(tmp_path, compiler, 
 
     assert done.returncode != 0
     assert UNFIT[argument] in done.stderr
+
+
+#: In containers, too.
+UNSERVED = ["no_codec{}", "std::any(1)", "std::function<void()>()", "std::mutex()", "std::vector<no_codec>(1)"]
+UNSERVED += ["std::stack<no_codec>()", "bag()", "std::make_pair(1, no_codec{})", "std::optional<std::any>()"]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("argument", UNSERVED)
+def test_a_type_that_nothing_serves_is_one_error(tmp_path, compiler, argument):
+    headers = "".join(f"#include <{name}>\n" for name in ("any", "functional", "mutex", "optional", "stack", "vector"))
+    source = f"""{headers}{PRELUDE}
+    struct no_codec {{}};
+    class bag {{
+      public:
+        using container_type = std::vector<int>;
+        bool empty() const {{ return c.empty(); }}
+      private:
+        container_type c;
+    }};
+    void log_it(const logspool::logger &log) {{ LOGSPOOL_INFO(log, "{{}}", {argument}); }}
+    """
+    done = compile_alone(tmp_path, compiler, source)
+    errors = [line for line in done.stderr.splitlines() if "error:" in line]
+
+    assert done.returncode != 0
+    assert len(errors) == 1, errors
+    assert "specialise logspool::codec for it" in errors[0]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@
 #include <complex>
 #include <cstdio>
 #include <deque>
+#include <exception>
 #include <filesystem>
 #include <forward_list>
 #include <functional>
@@ -16,8 +17,10 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <queue>
 #include <set>
 #include <span>
+#include <stack>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -100,6 +103,25 @@ template <> struct fmt::formatter<shop::formatted> : fmt::formatter<int> {
         std::puts(expected);              \
     } while (false)
 
+/// The calendar of `<chrono>`.
+void show_calendar(const logspool::logger &log) {
+    using namespace std::chrono;
+    SHOWS("05 Jan 2024 Thu", "{} {} {} {}", day(5), January, year(2024), Thursday);
+    SHOWS("32 is not a valid day|13 is not a valid month|-32768 is not a valid year|8 is not a valid weekday",
+          "{}|{}|{}|{}", day(32), month(13), year(-32768), weekday(8));
+    SHOWS("0045 -0045 12024", "{} {} {}", year(45), year(-45), year(12024));
+    SHOWS("Thu[2] Thu[6 is not a valid index] Sun[last]", "{} {} {}", Thursday[2], Thursday[6], Sunday[last]);
+    SHOWS("Jan/05 Feb/last Mar/Mon[1] Apr/Tue[last]", "{} {} {} {}", January / 5, February / last, March / Monday[1],
+          April / Tuesday[last]);
+    SHOWS("2024/May 2024-01-05 2024/Feb/last 2024/Jun/Wed[3] 2024/Dec/Sat[last]", "{} {} {} {} {}", year(2024) / May,
+          year(2024) / 1 / 5, year(2024) / February / last, year(2024) / June / Wednesday[3],
+          year(2024) / December / Saturday[last]);
+    SHOWS("2023-02-29 is not a valid date", "{}", year(2023) / 2 / 29);
+    SHOWS("01:02:03.045 -01:00:09", "{} {}", hh_mm_ss(3723045ms), hh_mm_ss(-3609s));
+    SHOWS("  2024-01-05 [2024-01-05] optional(Fri)", "{:>12} {} {}", year(2024) / 1 / 5,
+          std::vector<year_month_day>{year(2024) / 1 / 5}, std::optional<weekday>(Friday));
+}
+
 int main(int, char **argv) {
     const logspool::logger log("shown", logspool::level::info, logspool::sink(argv[1], "{\"template\": \"%(message)s\"}"));
     // Containers.
@@ -139,6 +161,24 @@ int main(int, char **argv) {
     SHOWS("\u00E9 [\"\u00E9\"]", "{} {}", u8"\u00E9", std::vector<std::u8string>{u8"\u00E9"}.size() == 1
                                                              ? std::vector<std::string>{"\u00E9"}
                                                              : std::vector<std::string>{});
+    std::queue<int> queue(std::deque<int>{1, 2});
+    const std::stack<std::string, std::vector<std::string>> stack(std::vector<std::string>{"a", "b"});
+    SHOWS("[1, 2] [\"a\", \"b\"] [3, 1] [[1, 2]]", "{} {} {} {}", queue, stack,
+          std::priority_queue<int>(std::less<int>(), {1, 3}), std::vector<std::queue<int>>{queue});
+    SHOWS("none held unknown exception [none]", "{} {} {} {}", std::exception_ptr(),
+          std::make_exception_ptr(std::runtime_error("held")), std::make_exception_ptr(5),
+          std::vector<std::exception_ptr>(1));
+    // Numbers that are no double.
+    SHOWS("1 0.1 -2.5 100000 1e+16 1e-05 inf", "{} {} {} {} {} {} {}", 1.0L, 0.1L, -2.5L, 1e5L, 1e16L, 1e-5L,
+          std::numeric_limits<long double>::infinity());
+    if constexpr (std::numeric_limits<long double>::digits == 64) {
+        SHOWS("3.1415926535897932385 0.0001 1.189731495357231765e+4932", "{} {} {}", 3.14159265358979323846264338328L,
+              1e-4L, std::numeric_limits<long double>::max());
+        SHOWS("9007199254740993 [0.1, 1.0000000000000000001]", "{} {}", 9007199254740993.0L,
+              std::vector<long double>{0.1L, 1.0000000000000000001L});
+    }
+    SHOWS("   1.5|1.5   |**1.5**|by 0.1", "{:>6}|{:<6}|{:*^7}|by {x}", 1.5L, 1.5L, 1.5L, "x"_kv = 0.1L);
+    show_calendar(log);
     // Types of the program.
     SHOWS("<1> texted 2 member dark open 0 alpha 5", "{} {} {} {} {} {} {} {}", shop::streamed{1}, shop::texted{2},
           shop::member{}, shop::shade::dark, shop::open, shop::plain::zero, shop::alpha,
