@@ -2,8 +2,8 @@
 //! counted bytes are called room.
 //!
 //! `limits.waiting_bytes` is the size of the pool `waiting`. Each other pool in the table has a quarter of that size
-//! plus a reserve; `streams` has an eighth. The pools are separate, so that one kind of sender cannot block another kind. `pool.rs` describes
-//! how origins share a pool.
+//! plus a reserve; `streams` has an eighth. The pools are separate, so that one kind of sender cannot block another
+//! kind. `pool.rs` describes how origins share a pool.
 //!
 //! | pool | what its room is for |
 //! |---|---|
