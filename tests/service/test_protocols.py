@@ -112,16 +112,14 @@ def test_numbered_chunks_are_stored_once(service):
             connection.sendall(numbered(*chunk))
             assert acknowledgement(*chunk) == connection.recv(100)
     with socket.create_connection(service.tcp) as connection:
-        for chunk in ((1, 3), (4, 5), (6, 6)):
+        # Records are missing before 9: they are an open gap, which the late chunk fills.
+        for chunk in ((1, 3), (4, 5), (6, 6), (9, 9), (7, 8), (9, 9)):
             connection.sendall(numbered(*chunk))
             assert acknowledgement(*chunk) == connection.recv(100)
-        # Records are missing before it, and the connection has begun: no ack, and the connection is closed.
-        connection.sendall(numbered(9, 9))
-        assert b"" == connection.recv(100)
 
-    assert [f"r{number}" for number in range(1, 7)] == messages(service.query())
+    assert {f"r{number}" for number in range(1, 10)} == set(messages(service.query()))
     stats = json.loads(service.get("/api/stats")[1])
-    assert 5 == stats["stores"][0]["records_repeated"]
+    assert (9, 6) == (stats["stores"][0]["records_stored"], stats["stores"][0]["records_repeated"])
 
 
 def test_an_unreadable_numbered_chunk_is_reported_once_and_the_stream_continues(service):
