@@ -106,11 +106,15 @@ class Server:
             if time.monotonic() > until:
                 raise RuntimeError(f"PostgreSQL does not start: {(self.folder / 'log').read_text()[-2000:]}")
 
+    def startup(self) -> bytes:
+        """Return the message with which a client begins a session."""
+        parameters = f"user\0{self.user}\0database\0postgres\0\0".encode()
+        return struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters
+
     def answers(self) -> bool:
         """Return whether it accepts sessions. While it recovers after a kill, it accepts only connections."""
-        parameters = f"user\0{self.user}\0database\0postgres\0\0".encode()
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
-            connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+            connection.sendall(self.startup())
             # The beginning of its answer that a user may connect; an error begins with E.
             return connection.recv(1) == b"R"
         return False

@@ -31,10 +31,9 @@ class Session:
 
     def __init__(self, server: Postgres):
         """Connect."""
-        parameters = f"user\0{server.user}\0database\0postgres\0\0".encode()
         self.connection = socket.create_connection(("127.0.0.1", server.port), timeout=10 * DEADLINE)
         self.answers = self.connection.makefile("rb", 1 << 20)
-        self.connection.sendall(struct.pack("!II", 8 + len(parameters), 3 << 16) + parameters)
+        self.connection.sendall(server.startup())
         self._read_until_ready()
 
     def run(self, statements: str) -> "list[str]":

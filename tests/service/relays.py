@@ -11,7 +11,7 @@ class Relay:
     """A way to one of several servers."""
 
     def __init__(self, *ports: int):
-        """Listen, and send what comes to one of `ports`."""
+        """Listen, and forward each connection to one of `ports`."""
         self.to, self.refuses, self.pairs, self.passes = ports, False, set(), threading.Event()
         self.passes.set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -59,7 +59,7 @@ class Relay:
                     end.shutdown(socket.SHUT_RDWR)
 
     def move(self, port: int) -> None:
-        """Send what comes from now on to another port, and end all connections."""
+        """End all connections, and forward new ones to another port."""
         self.to = (port,)
         self.cut()
 

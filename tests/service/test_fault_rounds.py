@@ -106,7 +106,7 @@ class Program:
 
 @dataclass
 class World:
-    """What has faults."""
+    """The services, their database and the ways between them, which get faults."""
 
     start_service: object
     database: postgres.Postgres

@@ -27,7 +27,7 @@ inline void add_padded(std::string &out, long long number, int width) {
 
 template <class Type> inline void add_calendar(std::string &out, const Type &value) { calendar<Type>::add(out, value); }
 
-/// The parts of a date and what stands between them.
+/// Appends the parts of a date, with a `/` between each two.
 template <class First, class... Others>
 inline void add_parts(std::string &out, const First &first, const Others &...others) {
     add_calendar(out, first);

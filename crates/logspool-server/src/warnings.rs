@@ -1,4 +1,4 @@
-//! Limits the rate of warnings that a peer can trigger as often as it likes.
+//! Limits the rate of warnings that may come often, for example because a peer triggers them.
 //!
 //! The first warning of a kind is logged at once. Later at most one warning per [`PAUSE`] is logged, with the number of
 //! suppressed warnings. The metrics also count the suppressed ones.

@@ -6,6 +6,8 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
+use crate::warnings;
+
 /// Interval between checks whether the status has changed. The watchdog of the service manager may need a shorter one.
 const STATUS_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -65,7 +67,7 @@ impl ServiceManager {
         }
     }
 
-    /// The service stores what it has received, and ends.
+    /// The service stores the records that it has received, and ends.
     pub(super) fn stopping(&self) {
         self.say(&[NotifyState::Stopping, NotifyState::Status("storing received records")]);
     }
@@ -74,7 +76,9 @@ impl ServiceManager {
         if self.ticks.is_some()
             && let Err(error) = sd_notify::notify(states)
         {
-            tracing::warn!("the service manager cannot be told (NOTIFY_SOCKET): {error}");
+            warnings::warn("service_manager", None, || {
+                format!("the service manager cannot be told (NOTIFY_SOCKET): {error}")
+            });
         }
     }
 }

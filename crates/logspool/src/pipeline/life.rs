@@ -81,7 +81,7 @@ pub fn before_fork() {
     wait_before_fork(EXIT_DEADLINE, longest, await_thread_exit);
 }
 
-/// Calls `wait` with a deadline `each` from now. It returns whether it has seen what it waits for.
+/// Calls `wait` with a deadline that is `each` from now. `wait` returns true if its condition has come true.
 ///
 /// A thread may be stuck in a write, so a fork does not wait for it. But a thread that lacks nothing except a processor
 /// will end soon. A program with one thread waits for such a thread, until `longest`, because CPython warns of a fork of
