@@ -11,24 +11,36 @@ use std::path::Path;
 use super::opening::{entries, read};
 use crate::fork_safe_lock::PerProcess;
 
-/// Ids of the running native threads of this copy of the library.
-static RUNNING: PerProcess<Vec<libc::pid_t>> = PerProcess::new();
+/// The native threads of this copy of the library.
+static OWN: PerProcess<Own> = PerProcess::new();
 
-/// The calling thread, listed in [`RUNNING`].
+#[derive(Default)]
+struct Own {
+    /// Number of threads that were started and have not run yet. Until a thread runs, its name is that of the thread
+    /// that started it.
+    begins: usize,
+    /// Ids of the running threads.
+    running: Vec<libc::pid_t>,
+}
+
+/// The calling thread, listed in [`OWN`].
 struct Listed(libc::pid_t);
 
 impl Listed {
     fn new() -> Self {
         // SAFETY: no preconditions.
         let id = unsafe { libc::gettid() };
-        RUNNING.with(|running| running.push(id));
+        OWN.with(|own| {
+            own.begins -= 1;
+            own.running.push(id);
+        });
         Self(id)
     }
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        RUNNING.with(|running| running.retain(|id| *id != self.0));
+        OWN.with(|own| own.running.retain(|id| *id != self.0));
     }
 }
 
@@ -39,8 +51,9 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
         let _listed = Listed::new();
         run();
     };
+    OWN.with(|own| own.begins += 1);
     // SAFETY: plain operations on local signal sets.
-    unsafe {
+    let is_started = unsafe {
         let mut all = std::mem::zeroed();
         let mut before = std::mem::zeroed();
         libc::sigfillset(&mut all);
@@ -48,7 +61,11 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
         let spawned = std::thread::Builder::new().name(name.to_owned()).stack_size(512 * 1024).spawn(run);
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         spawned.is_ok()
+    };
+    if !is_started {
+        OWN.with(|own| own.begins -= 1);
     }
+    is_started
 }
 
 /// What the name of every native thread begins with.
@@ -61,6 +78,8 @@ pub struct Count {
     pub native: usize,
     /// Those of them that need nothing but a processor: they run, or wait for their turn.
     pub runnable: usize,
+    /// Those of them that wait for a disk, or for another thing that no signal interrupts.
+    pub on_disk: usize,
     /// All other threads.
     pub of_the_program: usize,
 }
@@ -68,20 +87,24 @@ pub struct Count {
 impl Count {
     /// Counts the threads. All counts are 0 if `/proc` cannot be read.
     pub fn now() -> Self {
-        let mut count = Self::default();
+        // A thread that gets its name after this line counts twice: as native, and not as one of the program.
+        let begins = OWN.with(|own| own.begins);
+        let mut count = Self { native: begins, runnable: begins, ..Self::default() };
         let folder = Path::new("/proc/self/task");
         for thread in entries(folder).unwrap_or_default() {
             let thread = folder.join(thread.name);
             // `comm` has only the name, and costs the kernel less than `stat`.
             let Ok(name) = read(thread.join("comm")) else { continue };
             if name.starts_with(PREFIX) {
-                let stat = read(thread.join("stat")).unwrap_or_default();
+                let state = state_in(&read(thread.join("stat")).unwrap_or_default());
                 count.native += 1;
-                count.runnable += usize::from(state_in(&stat) == Some(b'R'));
+                count.runnable += usize::from(state == Some(b'R'));
+                count.on_disk += usize::from(state == Some(b'D'));
             } else {
                 count.of_the_program += 1;
             }
         }
+        count.of_the_program = count.of_the_program.saturating_sub(begins);
         count
     }
 }
@@ -103,7 +126,7 @@ pub fn program_has_left() -> bool {
     let threads: Option<Vec<libc::pid_t>> = threads.iter().map(|thread| thread.name.to_str()?.parse().ok()).collect();
     let main = std::process::id() as libc::pid_t;
     threads.is_some_and(|threads| {
-        RUNNING.with(|running| threads.iter().all(|thread| *thread == main || running.contains(thread)))
+        OWN.with(|own| threads.iter().all(|thread| *thread == main || own.running.contains(thread)))
     })
 }
 

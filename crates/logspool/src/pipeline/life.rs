@@ -27,6 +27,10 @@ const EXIT_DEADLINE: Duration = Duration::from_millis(5);
 /// processor, a thread waits some 0.1 s for its turn.
 const STARVED_DEADLINE: Duration = Duration::from_secs(5);
 
+/// How long a fork waits at most for native threads that wait for a disk. Chosen: a busy disk answers within some 0.1 s,
+/// and a frozen one not at all.
+const DISK_DEADLINE: Duration = Duration::from_millis(500);
+
 /// Sets the options of the process. Starts nothing: segment and threads begin with the first record.
 ///
 /// If there is a segment already, the options that are fixed by the first record cannot change. The other options apply
@@ -62,7 +66,7 @@ impl Pipeline {
 }
 
 /// Call before `fork()`. Writes queued records, then asks the native threads to end. Each of these two steps takes at
-/// most 50 ms, and longer only for threads that get no processor. Takes no lock that a thread holds across I/O. A writer
+/// most 50 ms, and longer only for threads that get no processor or wait for a disk. Takes no lock that a thread holds across I/O. A writer
 /// in a stuck write keeps running.
 pub fn before_fork() {
     crate::sinks::compress::stop_before_fork();
@@ -71,25 +75,32 @@ pub fn before_fork() {
     if !collects && !pipeline.has_writers() && !pipeline.idle_writer.is_waiting() && !pipeline.watcher.runs() {
         return;
     }
-    let longest = Instant::now() + STARVED_DEADLINE;
+    let began = Instant::now();
     // Write queued records first, since the threads start again only with the next record.
     if collects && let Some(flush) = pipeline.begin_flush(Awaited::Local) {
-        wait_before_fork(LEAVE_DEADLINE, longest, |until| flush.wait_until(Some(until)));
+        wait_before_fork(LEAVE_DEADLINE, began, |until| flush.wait_until(Some(until)));
     }
     pipeline.ask_threads_to_leave();
-    wait_before_fork(LEAVE_DEADLINE, longest, |until| pipeline.await_threads(until));
-    wait_before_fork(EXIT_DEADLINE, longest, await_thread_exit);
+    wait_before_fork(LEAVE_DEADLINE, began, |until| pipeline.await_threads(until));
+    wait_before_fork(EXIT_DEADLINE, began, await_thread_exit);
 }
 
 /// Calls `wait` with a deadline that is `each` from now. `wait` returns true if its condition has come true.
 ///
 /// A thread may be stuck in a write, so a fork does not wait for it. But a thread that lacks nothing except a processor
-/// will end soon. A program with one thread waits for such a thread, until `longest`, because CPython warns of a fork of
-/// a process that has several. A program with several threads gets that warning anyway.
-fn wait_before_fork(each: Duration, longest: Instant, wait: impl Fn(Instant) -> bool) {
-    while !wait(Instant::now() + each) && Instant::now() < longest {
+/// will end soon, and one that waits for a disk most likely. A program with one thread waits for such threads, because
+/// CPython warns of a fork of a process that has several: until [`STARVED_DEADLINE`] and [`DISK_DEADLINE`] after
+/// `began`. A program with several threads gets that warning anyway.
+fn wait_before_fork(each: Duration, began: Instant, wait: impl Fn(Instant) -> bool) {
+    while !wait(Instant::now() + each) {
         let threads = threads::Count::now();
-        if threads.runnable == 0 || threads.of_the_program != 1 {
+        let longest = match threads {
+            threads::Count { of_the_program: 2.., .. } => return,
+            threads::Count { runnable: 1.., .. } => STARVED_DEADLINE,
+            threads::Count { on_disk: 1.., .. } => DISK_DEADLINE,
+            _ => return,
+        };
+        if began.elapsed() >= longest {
             return;
         }
     }
