@@ -3,8 +3,10 @@
 Words after the script choose checks by name: `python scripts/lint.py ruff sizes`.
 """
 
+import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 
 import environment
@@ -12,6 +14,9 @@ import interpreters
 import rust_sources
 import terminal
 from environment import ROOT, run
+
+#: A check that takes longer says so.
+SLOW_SECONDS = 5
 
 PYTHON_FOLDERS = ["python", "tests", "scripts", "bench", "demo"]
 
@@ -141,7 +146,16 @@ def main() -> None:
         raise terminal.fail(f"the Rust toolchain lacks {', '.join(missing)}: rustup component add {' '.join(missing)}")
     for name in names:
         terminal.step(f"lint: {name}")
+        began, used = time.monotonic(), _processor_seconds()
         CHECKS[name]()
+        if time.monotonic() - began >= SLOW_SECONDS:
+            terminal.note(f"{time.monotonic() - began:.0f} s, {_processor_seconds() - used:.0f} s of processor time")
+
+
+def _processor_seconds() -> float:
+    """Return the processor time of all commands that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _has_component(name: str) -> bool:
