@@ -2,9 +2,10 @@
 
 The interpreter of this script is left to `make test` and `make faults-ci`, unless `LOGSPOOL_PYTHONS` names it.
 The folders of `suite/folders.py` run on each of them, less their tests marked `one_interpreter`. Everywhere else, the
-tests marked `every_interpreter` do.
+tests marked `every_interpreter` do. The last interpreter draws the calls of the formatting tests, once for all.
 """
 
+import os
 import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,9 @@ FOLDERS = [f"tests/python/{name}" for name in EVERY_INTERPRETER]
 #: Folders in which some tests can.
 PARTLY = ["tests/e2e", "tests/python/surface", "tests/python/thread_handler"]
 
+#: Tests that draw calls, which takes longer than logging them, and log each on several interpreters.
+DRAWN = "tests/python/formatting/test_formatting.py"
+
 
 def main() -> None:
     """Run the matrix and print one line per interpreter at the end."""
@@ -42,7 +46,7 @@ def main() -> None:
         ready = [builder.submit(_prepare, interpreter) for interpreter in others]
         for interpreter, prepared in zip(others, ready, strict=True):
             begin = time.monotonic()
-            code = _run(interpreter, prepared)
+            code = _run(interpreter, prepared, others if interpreter is others[-1] else [])
             results.append((interpreter, code, time.monotonic() - begin))
     finally:
         builder.shutdown(cancel_futures=True)
@@ -57,13 +61,23 @@ def _prepare(interpreter: interpreters.Interpreter) -> None:
     environment.ensure_for_tests(interpreter, libraries=False)
 
 
-def _run(interpreter: interpreters.Interpreter, prepared: "Future[None]") -> int:
-    """Run the tests of an interpreter once it is prepared; return the exit code."""
+def _run(
+    interpreter: interpreters.Interpreter, prepared: "Future[None]", drawn_for: list[interpreters.Interpreter]
+) -> int:
+    """Run the tests of an interpreter once it is prepared; return the exit code.
+
+    The drawn calls are logged on the interpreters of `drawn_for`, all of which are prepared.
+    """
     try:
         prepared.result()
         terminal.step(f"Python {interpreter.version} ({interpreter.tag})")
         # One run: starting the workers and collecting the tests takes them seconds each.
         chosen = [*FOLDERS, *_marked_files(), "-m", f"{MARK} and not one_interpreter"]
+        if drawn_for:
+            pythons = [environment.ensure_for_tests(each, libraries=False).python for each in drawn_for]
+            os.environ["LOGSPOOL_EXAMPLE_PYTHONS"] = os.pathsep.join(pythons)
+        else:
+            chosen += ["--ignore", DRAWN]
         code = run_pytest(interpreter, chosen, "matrix", libraries=False)
     except SystemExit as end:
         code = int(end.code or 1)

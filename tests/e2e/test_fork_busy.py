@@ -162,7 +162,7 @@ def starve():
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
 side.install()
 log = logging.getLogger("app")
-for number in range(10):
+for number in range(4):
     log.info("parent %d end", number)
     starve()
     child = os.fork()
@@ -179,7 +179,7 @@ def test_a_fork_waits_for_native_threads_that_get_no_processor(run_program, queu
     outcome, folder = run_program(FORK_OF_STARVED_THREADS, options=("-W", "error"), deadline_seconds=120)
 
     assert (outcome.status, outcome.err) == (0, b"")
-    assert lines.count(folder / "app.log").numbers == {"parent": list(range(10))}
+    assert lines.count(folder / "app.log").numbers == {"parent": list(range(4))}
 
 
 FORK_BESIDE_A_PIPE = """\
