@@ -99,9 +99,12 @@ def test_forks_never_hang_lose_or_duplicate_records(run_program, queue_dir, thre
 
 
 FORK_OF_ONE_THREAD = """\
-import logging, os, sys, threading
+import ctypes, logging, os, sys, threading
 from suite import side
 
+PR_SET_NAME = 15
+if len(sys.argv) > 1:
+    ctypes.CDLL(None).prctl(PR_SET_NAME, sys.argv[1].encode())
 logging.basicConfig(filename="app.log", level=logging.INFO, format="%(message)s")
 side.install()
 log = logging.getLogger("app")
@@ -123,8 +126,9 @@ print(threading.active_count())
 
 
 @pytest.mark.every_interpreter
-def test_fork_of_a_program_with_one_thread_is_silent_with_warnings_as_errors(run_program, queue_dir):
-    outcome, folder = run_program(FORK_OF_ONE_THREAD, options=("-W", "error"), deadline_seconds=60)
+@pytest.mark.parametrize("name", [[], ["logspool-app"]], ids=["own-name", "named-like-native-threads"])
+def test_fork_of_a_program_with_one_thread_is_silent_with_warnings_as_errors(run_program, queue_dir, name):
+    outcome, folder = run_program(FORK_OF_ONE_THREAD, *name, options=("-W", "error"), deadline_seconds=60)
 
     assert (outcome.status, outcome.err, outcome.out) == (0, b"", b"1\n")
     found = lines.count(folder / "app.log")

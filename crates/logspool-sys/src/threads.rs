@@ -6,6 +6,7 @@
 //!
 //! A fork waits until the native threads have ended. [`Count`] tells it whether waiting longer can help.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::opening::{entries, read};
@@ -88,14 +89,17 @@ impl Count {
     /// Counts the threads. All counts are 0 if `/proc` cannot be read.
     pub fn now() -> Self {
         // A thread that gets its name after this line counts twice: as native, and not as one of the program.
-        let begins = OWN.with(|own| own.begins);
+        let (begins, own) = OWN.with(|own| (own.begins, own.running.clone()));
         let mut count = Self { native: begins, runnable: begins, ..Self::default() };
+        // The program's own name may begin like ours. Its threads have that name unless they choose another.
+        let program = read("/proc/self/comm").unwrap_or_default();
         let folder = Path::new("/proc/self/task");
         for thread in entries(folder).unwrap_or_default() {
+            let is_own = id_of(&thread.name).is_some_and(|id| own.contains(&id));
             let thread = folder.join(thread.name);
             // `comm` has only the name, and costs the kernel less than `stat`.
             let Ok(name) = read(thread.join("comm")) else { continue };
-            if name.starts_with(PREFIX) {
+            if is_own || name.starts_with(PREFIX) && name != program {
                 let state = state_in(&read(thread.join("stat")).unwrap_or_default());
                 count.native += 1;
                 count.runnable += usize::from(state == Some(b'R'));
@@ -107,6 +111,11 @@ impl Count {
         count.of_the_program = count.of_the_program.saturating_sub(begins);
         count
     }
+}
+
+/// Id of a thread, from the name of its folder.
+fn id_of(name: &OsStr) -> Option<libc::pid_t> {
+    name.to_str()?.parse().ok()
 }
 
 /// State of a thread, from its file `stat`. It follows the name, which is in parentheses.
@@ -123,7 +132,7 @@ pub fn program_has_left() -> bool {
         return false;
     }
     let Ok(threads) = entries("/proc/self/task") else { return false };
-    let threads: Option<Vec<libc::pid_t>> = threads.iter().map(|thread| thread.name.to_str()?.parse().ok()).collect();
+    let threads: Option<Vec<libc::pid_t>> = threads.iter().map(|thread| id_of(&thread.name)).collect();
     let main = std::process::id() as libc::pid_t;
     threads.is_some_and(|threads| {
         OWN.with(|own| threads.iter().all(|thread| *thread == main || own.running.contains(thread)))
