@@ -2,7 +2,7 @@
 
 `.venv-3.12` has the packages for the tests, `.venv-3.12-bench` and `.venv-3.12-demo` the packages for these folders.
 The extension is built as the Rust tests are, with less optimisation and with debug assertions; for bench and demo in
-release mode. Each version of Python has its own cargo target folder.
+release mode. Each other version of Python has its own cargo target folder.
 Stamps inside the environment hold a hash of the inputs, so that a second call does nothing.
 """
 
@@ -123,7 +123,7 @@ class Environment:
             return self
         terminal.note(f"building the extension for Python {self.interpreter.tag}")
         with locked("python-sources"):
-            target = BUILD / f"target-{self.interpreter.tag}"
+            target = target_folder(self.interpreter)
             _seed_target(target, profile)
             # Once the package is linked into the environment only the native module needs to be put in place.
             linked = ["--skip-install"] if self._stamped("editable", str(ROOT)) else []
@@ -161,12 +161,22 @@ def build_variables(interpreter: interpreters.Interpreter) -> dict[str, str]:
     return {"UNSAFE_PYO3_SKIP_VERSION_CHECK": "1"} if interpreter.tag == "3.13t" else {}
 
 
+def target_folder(interpreter: interpreters.Interpreter) -> Path:
+    """Return cargo's folder for the extension of an interpreter.
+
+    Each interpreter has one of its own, since most of what depends on Python would be built again at each change
+    between two. The running one shares the folder of the Rust tests: the libraries written in C are built once.
+    """
+    here = interpreter.tag == interpreters.running().tag
+    return ROOT / "target" if here else BUILD / f"target-{interpreter.tag}"
+
+
 def _seed_target(target: Path, profile: str) -> None:
     """Start a build folder as a copy of another one: nearly all crates are independent of Python."""
     name = "debug" if profile == "dev" else profile
-    others = sorted(BUILD.glob(f"target-3.*/{name}"), key=lambda folder: folder.stat().st_mtime)
-    # `make test` has built the crates in this profile for the Rust tests, whose programs are most of the folder.
-    others = others or [folder for folder in [ROOT / "target" / name] if folder.is_dir()]
+    # The programs of the Rust tests are most of the folder of the running interpreter.
+    others = [*BUILD.glob(f"target-3.*/{name}"), *(ROOT / "target").glob(name)]
+    others.sort(key=lambda folder: folder.stat().st_mtime)
     if (target / name).exists() or not others:
         return
     for part in (".fingerprint", "build", "deps"):

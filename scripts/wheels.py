@@ -47,7 +47,7 @@ def build(interpreter: interpreters.Interpreter) -> Path:
         old.unlink()
     command = [maturin, "build", "--release", "--quiet", "-i", interpreter.executable, "--out", str(out)]
     variables = environment.build_variables(interpreter)
-    environment.run(command, CARGO_TARGET_DIR=str(BUILD / f"target-{interpreter.tag}"), **variables)
+    environment.run(command, CARGO_TARGET_DIR=str(environment.target_folder(interpreter)), **variables)
     wheel = next(out.glob("*.whl"))
     dist = ROOT / "dist"
     dist.mkdir(exist_ok=True)
