@@ -17,6 +17,7 @@
 mod chunk;
 mod connection;
 mod handshake;
+mod route;
 
 use std::collections::VecDeque;
 use std::io;
@@ -31,6 +32,7 @@ use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, Sink, SinkError
 use chunk::{ClassCounts, Packing, SentChunk};
 use connection::Connection;
 use handshake::KeyHandshake;
+use route::Route;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
 use logspool_sys::sleep::sleep_interruptibly;
@@ -57,17 +59,12 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum time that a single write waits for its ack. After it the caller must try the write again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
-/// First and longest pause before the next connection. Specified by the public contract
-/// (`docs/how-to/send-to-a-service.md`). Half of each pause is random, so that not all senders reconnect at once after
-/// their service has restarted.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
-
 crate::options! {
     /// Sends records to a logspool service, or to another receiver of Fluent Forward v1. The receiver confirms each
     /// chunk of records.
     pub struct ServiceOptions {
-        /// `tcp://host:port`, `tls://host:port` or `unix:///path`.
+        /// `tcp://host:port`, `tls://host:port` or `unix:///path`; several services with one store as
+        /// `tcp://a:9020,b:9020`.
         pub address: ServiceAddress,
         /// A chunk with so many bytes of entries is sent; it has at most four times as many, and at most 1 MiB, unless
         /// a single record is longer.
@@ -190,9 +187,8 @@ pub struct ServiceSink {
     sent_bytes: usize,
     /// When the connection last accepted bytes, or an answer last arrived.
     moved_at: Instant,
-    /// When the next connection may be tried, and the length of the pause after a failure of that try.
-    next_try: Instant,
-    pause: Duration,
+    /// Which address is connected next, and when.
+    route: Route,
     /// Dropped records of the oldest batch, whose last chunk is not acknowledged yet.
     dropped: ClassCounts,
     /// Number of records that were dropped in writes, and the reason. A courier reports them as they arrive.
@@ -244,8 +240,7 @@ impl ServiceSink {
             sent: 0,
             sent_bytes: 0,
             moved_at: now,
-            next_try: now,
-            pause: FIRST_PAUSE,
+            route: Route::new(),
             dropped: Default::default(),
             dropped_in_writes: Default::default(),
             trouble: None,
@@ -287,7 +282,7 @@ impl ServiceSink {
             none => {
                 let key = self.options.shared_key.as_ref();
                 let handshake = key.map(|key| io::Result::Ok(KeyHandshake::begin(key, random()?))).transpose()?;
-                let opened = Connection::open(&self.options.address, handshake)?;
+                let opened = Connection::open(&self.options.address, &mut self.route, handshake)?;
                 self.moved_at = Instant::now();
                 (self.sent, self.sent_bytes) = (0, 0);
                 none.insert(opened)
@@ -304,7 +299,7 @@ impl ServiceSink {
             }
         });
         if has_moved {
-            self.pause = FIRST_PAUSE;
+            self.route.note_ack();
         }
         while self.window.front().is_some_and(|chunk| chunk.acked) {
             let chunk = self.window.pop_front();
@@ -312,6 +307,9 @@ impl ServiceSink {
             self.sent -= 1;
         }
         heard?;
+        if !has_moved {
+            connection.check_silence()?;
+        }
         while let Some(chunk) = self.window.get(self.sent).filter(|_| self.sent < WINDOW) {
             if !chunk.acked {
                 let count = match connection.send(&chunk.bytes[self.sent_bytes..]) {
@@ -352,14 +350,17 @@ impl ServiceSink {
         }
     }
 
-    /// Drops the connection; the next one is tried after a pause.
-    fn disconnect(&mut self) {
+    /// Drops the connection after an error. Returns the error; for a list of hosts it says which host.
+    fn disconnect(&mut self, error: io::Error) -> io::Error {
         self.connection = None;
-        // If the kernel gives no random numbers, the pause is half as long and the same for all senders.
-        let chance = u16::from_ne_bytes(random().unwrap_or_default());
-        let half = self.pause / 2;
-        self.next_try = Instant::now() + half + half * u32::from(chance) / u32::from(u16::MAX);
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
+        let hosts = self.options.address.hosts();
+        let host = self.route.host(hosts).filter(|_| hosts.len() > 1);
+        let error = match host {
+            Some(host) => io::Error::new(error.kind(), format!("{host}: {error}")),
+            None => error,
+        };
+        self.route.note_failure(hosts);
+        error
     }
 }
 
@@ -406,8 +407,8 @@ impl Courier for ServiceSink {
                 return carried;
             }
             self.leave_closed_connection();
-            if self.connection.is_none() && Instant::now() < self.next_try {
-                carried.next = NextCarry::Unreachable(self.next_try);
+            if self.connection.is_none() && Instant::now() < self.route.next_try {
+                carried.next = NextCarry::Unreachable(self.route.next_try);
                 return carried;
             }
             let before = carried.arrived;
@@ -418,12 +419,8 @@ impl Courier for ServiceSink {
                     carried.next = NextCarry::OnAnswer;
                     return carried;
                 }
-                Err(error) => {
-                    self.disconnect();
-                    carried.error.get_or_insert(error);
-                    carried.next = NextCarry::Unreachable(self.next_try);
-                    return carried;
-                }
+                // The next address of the list is tried at once.
+                Err(error) => carried.error = Some(self.disconnect(error)),
             }
         }
     }
@@ -451,7 +448,7 @@ impl Sink for ServiceSink {
                 self.trouble = carried.error.filter(|_| has_dropped);
                 return Ok(lines.bytes.len());
             }
-            if let Some(error) = carried.error {
+            if let (Some(error), NextCarry::Unreachable(_)) = (carried.error, carried.next) {
                 return Err(SinkError::Retry(error));
             }
             if Instant::now() >= give_up {
@@ -520,7 +517,7 @@ mod tests {
         let carried = sink.carry(Pace::Hurry);
 
         assert_eq!(Some(io::ErrorKind::TimedOut), carried.error.map(|error| error.kind()));
-        assert_eq!((0, NextCarry::Unreachable(sink.next_try)), (carried.arrived, carried.next));
+        assert_eq!((0, NextCarry::Unreachable(sink.route.next_try)), (carried.arrived, carried.next));
         assert!(sink.connection.is_none() && sink.window[0].id == id);
     }
 
@@ -552,10 +549,10 @@ mod tests {
         let mut sink = unreachable();
         for expected in [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_millis) {
             let before = Instant::now();
-            sink.disconnect();
-            let pause = sink.next_try - before;
+            sink.disconnect(io::ErrorKind::TimedOut.into());
+            let pause = sink.route.next_try - before;
 
-            assert!(pause >= expected / 2 && sink.next_try <= Instant::now() + expected, "{pause:?} of {expected:?}");
+            assert!(pause >= expected / 2 && sink.route.next_try <= Instant::now() + expected, "{pause:?} of {expected:?}");
         }
     }
 
