@@ -68,7 +68,7 @@ pub struct AddressError {
 const MAX_PATH_BYTES: usize = 107;
 
 impl ServiceAddress {
-    /// The ports of the list; none for a unix socket.
+    /// The ports of the list. A unix socket has no port.
     pub fn hosts(&self) -> &[HostPort] {
         match self {
             Self::Tcp { hosts } | Self::Tls { hosts, .. } => hosts,

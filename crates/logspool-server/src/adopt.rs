@@ -313,8 +313,8 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
 
-/// True if data that a client sends to `address`, or to one address of its list, arrives at `listener`. Host names except `localhost` are not looked
-/// up: then the result is false, and the records are sent over the network.
+/// True if data that a client sends to `address`, or to one address of its list, arrives at `listener`. Host names
+/// except `localhost` are not looked up: then the result is false, and the records are sent over the network.
 fn is_served_by(address: &ServiceAddress, listener: &ListenAddress) -> bool {
     if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use logspool_record::address::{ServiceAddress, TlsIdentity};
 use logspool_record::msgpack::{Item, ReadError, Reader};
 
+use super::dialer::Dialer;
 use super::handshake::{self, KeyHandshake};
-use super::route::Route;
 use crate::sinks::transport::stream::{self, CONNECT_LIMIT, Socket};
 use crate::sinks::transport::tls::Session;
 
@@ -17,7 +17,7 @@ const FINISH_LIMIT: Duration = Duration::from_millis(100);
 /// Maximum bytes of an answer. Chosen: an ack has about a hundred bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// How long bytes are sent again while the service's machine confirms nothing. Then the connection is given up.
+/// How long bytes are sent again while the service's machine confirms nothing. Then the connection is closed.
 ///
 /// Specified: another service is asked within 6 s.
 const SILENCE_LIMIT: Duration = Duration::from_secs(5);
@@ -43,17 +43,17 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Begins to connect to the next address of the route, or connects to a unix socket. Later calls that send or
+    /// Begins to connect to the next address of the dialer, or connects to a unix socket. Later calls that send or
     /// receive continue with the connection and the handshakes of TLS and with a shared key.
     ///
     /// # Errors
     ///
     /// The system's error, if there is one at once.
-    pub fn open(address: &ServiceAddress, route: &mut Route, handshake: Option<KeyHandshake>) -> io::Result<Self> {
+    pub fn open(address: &ServiceAddress, dialer: &mut Dialer, handshake: Option<KeyHandshake>) -> io::Result<Self> {
         let (socket, wanted) = match address {
-            ServiceAddress::Tcp { hosts } => (Socket::begin_tcp(route.advance(hosts)?.1)?, None),
+            ServiceAddress::Tcp { hosts } => (Socket::begin_tcp(dialer.advance(hosts)?.1)?, None),
             ServiceAddress::Tls { hosts, identity } => {
-                let (host, place) = route.advance(hosts)?;
+                let (host, place) = dialer.advance(hosts)?;
                 (Socket::begin_tcp(place)?, Some((hosts[host].host.clone(), identity.clone())))
             }
             ServiceAddress::Unix { path } => (Socket::unix(path)?, None),
@@ -75,6 +75,11 @@ impl Connection {
         self.begun.is_some() || self.session.as_ref().is_some_and(Session::is_beginning) || self.awaits_key()
     }
 
+    /// Whether the connection is established.
+    pub fn is_established(&self) -> bool {
+        self.begun.is_none()
+    }
+
     /// Returns whether the connection is established. Begins the TLS session then.
     fn establish(&mut self) -> io::Result<bool> {
         let Some(begun) = self.begun else { return Ok(true) };
@@ -82,13 +87,13 @@ impl Connection {
             return if begun.elapsed() > CONNECT_LIMIT { Err(ErrorKind::TimedOut.into()) } else { Ok(false) };
         }
         self.begun = None;
-        // The files of the identity are read only now. The sink often retries an unreachable service, which needs none.
+        // The files of the identity are read only now. For an unreachable service they are not needed.
         let wanted = self.wanted.take();
         self.session = wanted.map(|(host, identity)| Session::begin(&host, &identity)).transpose()?;
         Ok(true)
     }
 
-    /// Checks that the service's machine confirms what is sent. A service that exists and reads nothing is no error.
+    /// Checks that the service's machine confirms the sent bytes. A service that exists and reads nothing is no error.
     ///
     /// # Errors
     ///
@@ -159,8 +164,7 @@ impl Connection {
     /// # Errors
     ///
     /// The connection is lost, closed or was not established. For an identity: the file that cannot be used, and the
-    /// reason. `InvalidData` if the service sends bytes that no Forward
-    /// receiver sends.
+    /// reason. `InvalidData` if the service sends bytes that no Forward receiver sends.
     pub fn receive(&mut self, mut acked: impl FnMut(&[u8], Option<&[u8]>)) -> io::Result<()> {
         if !self.establish()? {
             return Ok(());
@@ -326,6 +330,29 @@ mod tests {
         let expected = Answer { len, id: Some(b"s/1/1-2"), dropped: Some(b"why") };
         assert_eq!(Ok(expected), read_answer(&bytes));
         assert_eq!(Ok(Answer { len: 1, id: None, dropped: None }), read_answer(&bytes[len..]));
+    }
+
+    #[test]
+    fn connecting_to_a_machine_that_does_not_answer_does_not_wait() {
+        use std::os::fd::AsRawFd;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // A program of one instruction: keep 0 bytes of a packet. So the kernel drops the attempts to connect.
+        let mut drop_all = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut drop_all };
+        let length = size_of_val(&program) as libc::socklen_t;
+        let (socket, value) = (listener.as_raw_fd(), (&raw const program).cast());
+        // SAFETY: the descriptor is open, and the value and its instruction are read only during the call.
+        let status = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length) };
+        assert_eq!(0, status);
+        let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+
+        let begun = Instant::now();
+        let mut connection = Connection::open(&address, &mut Dialer::new(Duration::ZERO), None).unwrap();
+        connection.receive(|_, _| ()).unwrap();
+        assert_eq!(0, connection.send(b"entry").unwrap());
+        assert!(connection.is_beginning() && begun.elapsed() < CONNECT_LIMIT, "{:?}", begun.elapsed());
+        connection.begun = Instant::now().checked_sub(CONNECT_LIMIT + Duration::from_millis(1));
+        assert_eq!(ErrorKind::TimedOut, connection.receive(|_, _| ()).unwrap_err().kind());
     }
 
     #[test]
