@@ -6,7 +6,9 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -70,6 +72,32 @@ def test_records_beyond_the_limit_of_a_file_are_reported_at_the_end(program, tmp
     assert 0 == done.returncode
     assert told is not None, done.stderr
     assert 60_000 == int(told[1]) + lines
+
+
+def acknowledge(listener: socket.socket, received: bytearray) -> None:
+    """Receive a connection of Forward to its end, and acknowledge each chunk."""
+    done = 0
+    with listener.accept()[0] as peer:
+        while part := peer.recv(1 << 16):
+            received += part
+            for option in re.compile(rb"\xa5chunk(\xd9[\x20-\x60][ -~]+)", re.DOTALL).finditer(received, done):
+                name = option[1][: 2 + option[1][1]]
+                peer.sendall(b"\x81\xa3ack" + name)
+                done = option.start() + 6 + len(name)
+
+
+@pytest.mark.timeout(120)
+def test_a_sink_takes_a_list_of_services(program):
+    received = bytearray()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=acknowledge, args=(listener, received))
+        thread.start()
+        # Nothing listens at the first port.
+        done = run(program("ends"), f"tcp://127.0.0.1:1,127.0.0.1:{listener.getsockname()[1]}", "exit", 5)
+        thread.join()
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert [f"line {i}".encode() for i in range(5)] == re.findall(rb"line \d", received)
 
 
 @pytest.mark.parametrize(

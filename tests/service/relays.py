@@ -1,18 +1,38 @@
 """A way between a client and its server that a test can move, hold and cut."""
 
 import contextlib
-import random
+import ctypes
 import select
 import socket
+import struct
 import threading
+
+#: Not in the module `socket`. The values are of all processors but MIPS, SPARC and PA-RISC.
+SO_ATTACH_FILTER = 26
+
+
+def go_silent(end: socket.socket) -> None:
+    """Let the kernel drop all that arrives for a socket, as if the machine had disappeared. For a listener these are
+    attempts to connect.
+    """
+    # A program of one instruction: keep 0 bytes of the packet.
+    program = ctypes.create_string_buffer(struct.pack("HBBI", 6, 0, 0, 0))
+    end.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HxxxxxxP", 1, ctypes.addressof(program)))
+
+
+def black_hole() -> socket.socket:
+    """Return a listener that neither accepts nor refuses connections."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    go_silent(listener)
+    return listener
 
 
 class Relay:
-    """A way to one of several servers."""
+    """A way to a server."""
 
-    def __init__(self, *ports: int):
-        """Listen, and forward each connection to one of `ports`."""
-        self.to, self.refuses, self.pairs, self.passes = ports, False, set(), threading.Event()
+    def __init__(self, port: int):
+        """Listen, and forward each connection to a port."""
+        self.to, self.refuses, self.pairs, self.passes = port, False, set(), threading.Event()
         self.passes.set()
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self.listener.getsockname()[1]
@@ -31,9 +51,8 @@ class Relay:
             threading.Thread(target=self._pass_on, args=((near, far),), daemon=True).start()
 
     def _connect(self) -> "socket.socket | None":
-        for port in random.sample(self.to, len(self.to)):
-            with contextlib.suppress(OSError):
-                return socket.create_connection(("127.0.0.1", port))
+        with contextlib.suppress(OSError):
+            return socket.create_connection(("127.0.0.1", self.to))
         return None
 
     def _pass_on(self, pair: "tuple[socket.socket, socket.socket]") -> None:
@@ -60,14 +79,30 @@ class Relay:
 
     def move(self, port: int) -> None:
         """End all connections, and forward new ones to another port."""
-        self.to = (port,)
+        self.to = port
         self.cut()
 
+    def reset(self) -> None:
+        """Stop listening, and reset all connections of clients."""
+        self._stop_listening()
+        for near, far in list(self.pairs):
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            # `_pass_on` closes both then. A shutdown of `near` would be an orderly end.
+            far.shutdown(socket.SHUT_RDWR)
+
+    def go_silent(self) -> None:
+        """Drop all that arrives from clients."""
+        for end in (self.listener, *(near for near, _ in list(self.pairs))):
+            go_silent(end)
+
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening, and end all connections."""
         self.passes.set()
+        self._stop_listening()
+        self.cut()
+
+    def _stop_listening(self) -> None:
         # A thread that waits for a connection holds the socket open; only this ends its wait.
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        self.cut()

@@ -98,6 +98,22 @@ def test_stats_show_the_state_of_the_service(filled):
     assert "accepted     3 records" in done.stdout and "stored       3" in done.stdout
 
 
+@pytest.mark.parametrize("form", ["http://127.0.0.1:1,http://{}", "http://127.0.0.1:1,{}", "http://{}/,127.0.0.1:1"])
+def test_the_first_service_of_a_list_that_can_be_reached_is_asked(filled, form):
+    services = form.format(filled.url.removeprefix("http://"))
+    done = filled.command("query", "--service", services, "--format", "ndjson", "logger=shop")
+    assert ["paid"] == [json.loads(line)["message"] for line in done.stdout.splitlines()], done.stderr
+    done = filled.command("stats", env={**os.environ, "LOGSPOOL_SERVICE": services})
+    assert "accepted     3 records" in done.stdout, done.stderr
+
+
+def test_an_error_names_all_services_that_were_tried(service):
+    for arguments in (["query"], ["tail"], ["stats"]):
+        done = service.command(*arguments, "--service", "http://127.0.0.1:1,127.0.0.1:2")
+        tried = [f"cannot reach http://127.0.0.1:{port}/api/{arguments[0]}: " for port in (1, 2)]
+        assert 1 == done.returncode and all(part in done.stderr for part in tried), done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments, code, part",
     [
@@ -106,6 +122,7 @@ def test_stats_show_the_state_of_the_service(filled):
         (["query", "x", "--store", "mysql:x"], 2, "sqlite:FOLDER"),
         (["query", "x", "--store", "sqlite:nowhere"], 1, "nowhere"),
         (["query", "x", "--service", "http://127.0.0.1:1"], 1, "logspool serve"),
+        (["query", "x", "--service", "http://127.0.0.1:1,"], 2, "an item of the list is empty (fix:"),
         (["frobnicate"], 2, "--help"),
         (["serve", "--listen", "tcp://nonsense"], 2, "HOST:PORT"),
         (["serve", "--store", "sqlite:"], 2, "no folder"),

@@ -1,8 +1,8 @@
 """Rounds of random faults over programs, two services and their PostgreSQL: each accepted record is stored once.
 
-In each round programs start and end while some of them, a service, its way to PostgreSQL and PostgreSQL itself are
-killed, stopped for a while, or cut off. LOGSPOOL_SEED repeats a run as far as a system does that, and LOGSPOOL_ROUNDS
-sets the number of rounds.
+The programs have a list of both services, each over a relay. In each round programs start and end while some
+of them, a service, its way to PostgreSQL and PostgreSQL itself are killed, stopped for a while, or cut off.
+LOGSPOOL_SEED repeats a run as far as a system does that, and LOGSPOOL_ROUNDS sets the number of rounds.
 """
 
 import collections
@@ -24,6 +24,7 @@ import clients
 import postgres
 import pytest
 from relays import Relay
+from test_several_addresses import address_of
 from test_several_services import accepted, settled
 from test_store_away import FULL, wait_ready
 
@@ -120,8 +121,7 @@ class World:
         self.ports = [free_port(), free_port()]
         self.services = [self.start(0), self.start(1)]
         self.doors = [Relay(port) for port in self.ports]
-        self.balancer = Relay(*(door.port for door in self.doors))
-        self.address = f"tcp://127.0.0.1:{self.balancer.port}"
+        self.address = address_of(*(door.port for door in self.doors))
 
     def start(self, number: int):
         """Start a service."""
@@ -130,7 +130,7 @@ class World:
 
     def close(self) -> None:
         """End the relays."""
-        for relay in (self.way, self.balancer, *self.doors):
+        for relay in (self.way, *self.doors):
             relay.close()
 
     def fault(self, target: str, kind: str, seconds: float, number: int) -> None:
@@ -154,7 +154,9 @@ class World:
     def _fault_of_program(self, kind: str, seconds: float, number: int) -> None:
         alive = [program for program in self.running if program.is_alive()]
         if kind == "cut":
-            self.balancer.cut(number)
+            doors = [door for door in self.doors if door.pairs]
+            for door in doors[number % max(1, len(doors)) :][:1]:
+                door.cut(number // 2)
         elif not alive:
             return
         elif kind == "kill":
@@ -170,7 +172,7 @@ class World:
         else:
             self.way.refuses = kind == "kill"
             self.way.cut()
-        # The service has records that it cannot store by now. A balancer moves its clients then.
+        # The service has records that it cannot store by now. Its clients would leave after 30 s. The door is faster.
         time.sleep(seconds / 2)
         self.doors[0].refuses = True
         self.doors[0].cut()

@@ -115,6 +115,21 @@ def test_the_handler_on_the_page_reports_its_record_as_stored(service, queue_dir
     assert ("order 7 took 0.250 ms", {"customer": {"name": "Ada"}}) == (row["message"], row["fields"])
 
 
+def test_the_blocks_about_two_services_work_with_one_of_them(start_service, database, queue_dir, tmp_path):
+    page = HOW_TO / "two-services.md"
+    first, second = (start_service("--store", database.url(), folder=tmp_path / name) for name in "ab")
+    for block in _blocks(page, "test_the_blocks_about_two_services_work_with_one_of_them"):
+        text = re.sub(r"\blogs-[ab]:", "127.0.0.1:", block.text)
+        # The first port of the list is of the first service.
+        text = re.sub(r",127.0.0.1:(9020|9080)", lambda port: ",127.0.0.1:" + _addressed(port[1], second), text)
+        block.text = text
+        if block.language == "python":
+            block.check(_run_python(block.text, first, queue_dir, tmp_path))
+            assert 0 == first.stop()
+        else:
+            _check_commands(block, first, tmp_path)
+
+
 def test_the_commands_for_curl_print_the_output_on_the_page(service, tmp_path):
     tool(service_tools.curl)
     (tmp_path / "records.ndjson").write_text('{"message": "order 6 paid"}\n')

@@ -78,8 +78,9 @@ class sink {
   public:
     sink() = default;
 
-    /// Opens "stdout", "stderr", "fd:N", the path of a file, the address of a service, or a JSON object; `format` is a
-    /// JSON object or null. See `logspool_sink_open` in `logspool.h`. Throws `setup_error`.
+    /// Opens "stdout", "stderr", "fd:N", the path of a file, the address of a service (of several with one store:
+    /// "tcp://a:9020,b:9020"), or a JSON object; `format` is a JSON object or null. See `logspool_sink_open` in
+    /// `logspool.h`. Throws `setup_error`.
     explicit sink(const char *address, detail::c_text format = nullptr)
         : id_(detail::has_api() ? detail::api().sink_open(address, format) : 0) {
         if (id_ == 0) {

@@ -75,7 +75,8 @@ int logspool_configure(const char *options_json);
 /* Opens a sink. `address` is one of:
  *   - the path of a file, which is created if it is missing, and appended to;
  *   - "stdout", "stderr" or "fd:N": a descriptor of the program, which stays open;
- *   - "tcp://HOST:PORT", "tls://...", "unix://PATH": a logspool service;
+ *   - "tcp://HOST:PORT", "tls://...", "unix://PATH": a logspool service, or one of several with one store:
+ *     "tcp://a:9020,b:9020";
  *   - a JSON object {"kind": KIND, OPTION: VALUE, ...} with a kind of sink and its options by name; "fd": N makes
  *     a file sink write through a duplicate of that descriptor.
  * `format_json` is the form of a line, or NULL for "%(asctime)s %(levelname)s %(name)s %(message)s". It is a JSON

@@ -1,28 +1,28 @@
-//! The address of a service, in the form that users write.
+//! The address of a service, in the form that users write: one host and port, or a list of them.
+//!
+//! A list is a set. It is kept in one order and without repetitions, so two lists of the same hosts are equal and have
+//! the same text.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::uri::{push_escaped, unescaped};
 
-/// Where a service listens.
+/// Where a service listens, or several services of which each stores the records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServiceAddress {
-    /// `tcp://host:port`
+    /// `tcp://host:port`, or `tcp://host:port,host:port` and so on.
     Tcp {
-        /// Host name or IP address.
-        host: String,
-        /// The port.
-        port: u16,
+        /// At least one.
+        hosts: Vec<HostPort>,
     },
-    /// `tls://host:port`
+    /// `tls://host:port`, or `tls://host:port,host:port` and so on.
     Tls {
-        /// Host name or IP address.
-        host: String,
-        /// The port.
-        port: u16,
-        /// The certificates of the connection: trusted authorities, and the client's own certificate.
+        /// At least one.
+        hosts: Vec<HostPort>,
+        /// The certificates of each connection: trusted authorities, and the client's own certificate.
         identity: Box<TlsIdentity>,
     },
     /// `unix:///path`
@@ -30,6 +30,15 @@ pub enum ServiceAddress {
         /// Absolute path of the socket.
         path: String,
     },
+}
+
+/// A port of a host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort {
+    /// Host name or IP address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
 }
 
 /// The certificates of a TLS client: which authorities it trusts, and which certificate it presents. The files hold
@@ -52,21 +61,24 @@ pub struct TlsIdentity {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressError {
     text: String,
-    why: &'static str,
+    why: Cow<'static, str>,
 }
 
 /// Maximum length of a unix socket's path in bytes. The kernel's field has one more byte, for the NUL.
 const MAX_PATH_BYTES: usize = 107;
 
 impl ServiceAddress {
-    /// Whether the service is on this machine.
-    pub fn is_local(&self) -> bool {
+    /// The ports of the list. A unix socket has no port.
+    pub fn hosts(&self) -> &[HostPort] {
         match self {
-            Self::Tcp { host, .. } | Self::Tls { host, .. } => {
-                host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
-            }
-            Self::Unix { .. } => true,
+            Self::Tcp { hosts } | Self::Tls { hosts, .. } => hosts,
+            Self::Unix { .. } => &[],
         }
+    }
+
+    /// Whether the service, or each service of the list, is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.hosts().iter().all(HostPort::is_local)
     }
 
     /// Returns this address with a TLS identity that was given separately from the address.
@@ -76,13 +88,13 @@ impl ServiceAddress {
     /// The address already has an identity, or is not a TLS address, or a part of the identity is invalid.
     pub fn with_identity(self, given: TlsIdentity) -> Result<Self, AddressError> {
         let text = self.to_string();
-        let refuse = |why| AddressError { text: text.clone(), why };
+        let refuse = |why: &'static str| AddressError { text: text.clone(), why: why.into() };
         if given == TlsIdentity::default() {
             return Ok(self);
         }
         match self {
-            Self::Tls { host, port, identity } if *identity == TlsIdentity::default() => {
-                let address = Self::Tls { host, port, identity: Box::new(given) };
+            Self::Tls { hosts, identity } if *identity == TlsIdentity::default() => {
+                let address = Self::Tls { hosts, identity: Box::new(given) };
                 address.check_identity().map_err(refuse)?;
                 Ok(address)
             }
@@ -163,64 +175,98 @@ fn is_name(host: &str) -> bool {
     !host.is_empty() && !host.contains([':', '/', '@', '?', '#', ' ', '\0'])
 }
 
+const FORM: &str = "it must be tcp://HOST:PORT or tls://HOST:PORT, the port from 1 to 65535";
+
 impl FromStr for ServiceAddress {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let refuse = |why| AddressError { text: text.to_owned(), why };
+        let refuse = |why: Cow<'static, str>| AddressError { text: text.to_owned(), why };
         if let Some(path) = text.strip_prefix("unix://") {
             if !path.starts_with('/') || path.len() > MAX_PATH_BYTES || path.contains('\0') {
-                return Err(refuse("a socket has an absolute path of at most 107 bytes: unix:///run/logspool.sock"));
+                let form = "a socket has an absolute path of at most 107 bytes: unix:///run/logspool.sock";
+                return Err(refuse(form.into()));
             }
             return Ok(Self::Unix { path: path.to_owned() });
         }
-        let (place, identity) = match (text.strip_prefix("tcp://"), text.strip_prefix("tls://")) {
-            (Some(place), _) => (place, None),
+        let (places, identity) = match (text.strip_prefix("tcp://"), text.strip_prefix("tls://")) {
+            (Some(places), _) => (places, None),
             (None, Some(_)) if !cfg!(feature = "tls") => {
-                return Err(refuse("this build of logspool has no TLS; tcp:// and unix:// work"));
+                return Err(refuse("this build of logspool has no TLS; tcp:// and unix:// work".into()));
             }
             (None, Some(rest)) => {
-                let (place, identity) = rest.split_once('?').map_or((rest, None), |(place, rest)| (place, Some(rest)));
+                let (places, identity) =
+                    rest.split_once('?').map_or((rest, None), |(places, rest)| (places, Some(rest)));
                 let identity = identity.map_or(Some(TlsIdentity::default()), TlsIdentity::parse);
                 let known = "after the ? come authorities, certificate, key or server_name, each once: \
                              ?authorities=/etc/ca.pem&server_name=logs";
-                (place, Some(identity.ok_or_else(|| refuse(known))?))
+                (places, Some(identity.ok_or_else(|| refuse(known.into()))?))
             }
-            (None, None) => return Err(refuse("it must begin with tcp://, tls:// or unix://")),
+            (None, None) => return Err(refuse("it must begin with tcp://, tls:// or unix://".into())),
         };
-        const FORM: &str = "it must be tcp://HOST:PORT or tls://HOST:PORT, the port from 1 to 65535";
-        let (host, port) = place.rsplit_once(':').ok_or_else(|| refuse(FORM))?;
-        let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| refuse(FORM))?;
+        if places.contains(',') && places.split(',').any(str::is_empty) {
+            let why = "an item of the list is empty (fix: HOST:PORT on both sides of each comma, none at the end)";
+            return Err(refuse(why.into()));
+        }
+        let mut hosts = places.split(',').map(str::parse).collect::<Result<Vec<HostPort>, _>>().map_err(refuse)?;
+        hosts.sort();
+        hosts.dedup();
+        let Some(identity) = identity else { return Ok(Self::Tcp { hosts }) };
+        let address = Self::Tls { hosts, identity: Box::new(identity) };
+        address.check_identity().map_err(|why| refuse(why.into()))?;
+        Ok(address)
+    }
+}
+
+impl HostPort {
+    fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    }
+}
+
+impl FromStr for HostPort {
+    type Err = Cow<'static, str>;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.contains("://") {
+            return Err("a list has one scheme, at its beginning: tcp://a:9020,b:9020".into());
+        }
+        let refuse = || Cow::from(format!("{FORM}; {text:?} is not"));
+        let (host, port) = text.rsplit_once(':').ok_or_else(refuse)?;
+        let port = port.parse().ok().filter(|port| *port != 0).ok_or_else(refuse)?;
         let number = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
         let host = match number {
-            Some(number) if number.parse::<std::net::Ipv6Addr>().is_ok() => number,
-            Some(_) => return Err(refuse("there is no IPv6 address between the brackets")),
-            None => host,
+            Some(number) if number.parse::<Ipv6Addr>().is_ok() => number,
+            Some(_) => return Err("there is no IPv6 address between the brackets".into()),
+            None if is_name(host) => host,
+            None => return Err(refuse()),
         };
-        if number.is_none() && !is_name(host) {
-            return Err(refuse(FORM));
-        }
-        let host = host.to_owned();
-        let Some(identity) = identity else { return Ok(Self::Tcp { host, port }) };
-        let address = Self::Tls { host, port, identity: Box::new(identity) };
-        address.check_identity().map_err(refuse)?;
-        Ok(address)
+        Ok(Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, port } = self;
+        if host.contains(':') { write!(to, "[{host}]:{port}") } else { write!(to, "{host}:{port}") }
     }
 }
 
 /// Writes the address without its TLS identity.
 impl fmt::Display for ServiceAddress {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, host, port) = match self {
-            Self::Tcp { host, port } => ("tcp", host, port),
-            Self::Tls { host, port, .. } => ("tls", host, port),
+        let scheme = match self {
+            Self::Tcp { .. } => "tcp",
+            Self::Tls { .. } => "tls",
             Self::Unix { path } => return write!(to, "unix://{path}"),
         };
-        if host.contains(':') {
-            write!(to, "{scheme}://[{host}]:{port}")
-        } else {
-            write!(to, "{scheme}://{host}:{port}")
+        let mut separator = "://";
+        to.write_str(scheme)?;
+        for host in self.hosts() {
+            write!(to, "{separator}{host}")?;
+            separator = ",";
         }
+        Ok(())
     }
 }
 
@@ -247,6 +293,12 @@ mod tests {
             ("tcp://logs.example.org:65535", false),
             ("tcp://10.0.0.1:9020", false),
             ("unix:///run/logspool.sock", true),
+            ("unix:///run/a,b", true),
+            ("tcp://127.0.0.1:9020,localhost:9020", true),
+            ("tcp://127.0.0.1:9020,b:9020", false),
+            ("tcp://[::1]:9020,a:1,a:9020,b:9020", false),
+            #[cfg(feature = "tls")]
+            ("tls://a:9443,b:9443", false),
             #[cfg(feature = "tls")]
             ("tls://logs.example.org:9443", false),
             #[cfg(feature = "tls")]
@@ -257,6 +309,15 @@ mod tests {
             assert_eq!((text, text), (&*address.to_string(), &*address.to_text()));
             assert_eq!(local, address.is_local(), "{text}");
         }
+    }
+
+    #[test]
+    fn the_order_of_a_list_makes_no_other_address() {
+        let address: ServiceAddress = "tcp://b:9020,a:9021,a:9020,b:9020".parse().unwrap();
+
+        assert_eq!(Ok(address.clone()), "tcp://a:9020,b:9020,a:9021".parse());
+        assert_eq!("tcp://a:9020,a:9021,b:9020", address.to_text());
+        assert_ne!(Ok(address), "tcp://a:9020,b:9020".parse());
     }
 
     #[test]
@@ -275,6 +336,14 @@ mod tests {
             ("tcp://[host]:9020", "no IPv6 address"),
             ("unix://run/x", "absolute path"),
             ("unix://", "absolute path"),
+            ("tcp://a:9020,", "an item of the list is empty (fix:"),
+            ("tcp://,a:9020", "an item of the list is empty (fix:"),
+            ("tcp://a:9020,,b:9020", "an item of the list is empty (fix:"),
+            ("tcp://a:9020,tls://b:9443", "a list has one scheme, at its beginning: tcp://a:9020,b:9020"),
+            ("tcp://a:9020,tcp://b:9020", "a list has one scheme"),
+            ("tcp://a:9020,b:99999", "the port from 1 to 65535; \"b:99999\" is not"),
+            ("tcp://a,b:9020", "the port from 1 to 65535; \"a\" is not"),
+            ("tcp://a:9020, b:9020", "\" b:9020\" is not"),
         ] {
             let error = text.parse::<ServiceAddress>().unwrap_err().to_string();
 

@@ -26,7 +26,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use logspool::recover::{self, AdoptedRecords, Adopter, FileAction, Reason, Report};
-use logspool_record::address::ServiceAddress;
+use logspool_record::address::{HostPort, ServiceAddress};
 use tokio::runtime::Handle;
 
 use crate::address::{Endpoint, ListenAddress};
@@ -313,20 +313,21 @@ fn service_address(place: &Path) -> Option<ServiceAddress> {
     place.to_str()?.parse().ok()
 }
 
-/// True if data that a client sends to `address` arrives at `listener`. Host names except `localhost` are not looked
-/// up: then the result is false, and the records are sent over the network.
+/// True if data that a client sends to `address`, or to one address of its list, arrives at `listener`. Host names
+/// except `localhost` are not looked up: then the result is false, and the records are sent over the network.
 fn is_served_by(address: &ServiceAddress, listener: &ListenAddress) -> bool {
     if listener.protocol.is_some_and(|protocol| *protocol != FORWARD) {
         return false;
     }
-    let at_port = |host: &str, port: u16, at: &SocketAddr| {
+    let is_at = |HostPort { host, port }: &HostPort, at: &SocketAddr| {
         let host = if host == "localhost" { Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) } else { host.parse().ok() };
         let reaches = |host: IpAddr| host == at.ip() || at.ip().is_unspecified() && host.is_loopback();
-        port == at.port() && host.is_some_and(reaches)
+        *port == at.port() && host.is_some_and(reaches)
     };
     match (address, &listener.endpoint) {
-        (ServiceAddress::Tcp { host, port }, Endpoint::Tcp(at)) => at_port(host, *port, at),
-        (ServiceAddress::Tls { host, port, .. }, Endpoint::Tls(at)) => at_port(host, *port, at),
+        (ServiceAddress::Tcp { hosts }, Endpoint::Tcp(at)) | (ServiceAddress::Tls { hosts, .. }, Endpoint::Tls(at)) => {
+            hosts.iter().any(|host| is_at(host, at))
+        }
         (ServiceAddress::Unix { path }, Endpoint::Unix(at)) => {
             std::path::absolute(at).is_ok_and(|at| at == Path::new(path))
         }
@@ -344,6 +345,9 @@ mod tests {
             (true, "tcp://127.0.0.1:9020", "tcp://127.0.0.1:9020"),
             (true, "tcp://localhost:9020", "tcp://127.0.0.1:9020"),
             (true, "tcp://127.0.0.1:9020", "tcp://0.0.0.0:9020?protocol=forward"),
+            (true, "tcp://192.0.2.1:9020,127.0.0.1:9020", "tcp://127.0.0.1:9020"),
+            (true, "tls://logs:9443,127.0.0.1:9443", "tls://127.0.0.1:9443"),
+            (false, "tcp://127.0.0.1:9021,192.0.2.1:9020", "tcp://127.0.0.1:9020"),
             (true, "unix:///run/logspool.sock", "unix:///run/logspool.sock"),
             (true, "tls://127.0.0.1:9443", "tls://127.0.0.1:9443"),
             (false, "tcp://127.0.0.1:9021", "tcp://127.0.0.1:9020"),

@@ -32,6 +32,7 @@ mod lookup;
 mod named;
 mod parts;
 mod query;
+mod random;
 mod rotated;
 mod rotation;
 mod schedule;

@@ -19,11 +19,12 @@ class ForwardHandler(_handlers.ServiceHandler):
     configurations.
 
     Args:
-        address: "tcp://host:port", "tls://host:port" or "unix:///path".
+        address: "tcp://host:port", "tls://host:port" or "unix:///path"; a list as in `ServiceHandler`.
         tag: the tag by which the receiver routes the records.
         chunk_bytes: a chunk with so many bytes of records is sent at once.
         gather_seconds: the longest time that a chunk gathers records; `flush()` and the end of the program do not wait
             for it.
+        rebalance_seconds: as in `ServiceHandler`.
         shared_key: the key that the receiver has in its configuration (`shared_key`); None for a receiver without one.
         authorities, certificate, key, server_name: for TLS, as in `ServiceHandler`.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
@@ -41,6 +42,7 @@ class ForwardHandler(_handlers.ServiceHandler):
         tag: str = "logspool",
         chunk_bytes: int = 32768,
         gather_seconds: float = 2.0,
+        rebalance_seconds: float = 600.0,
         shared_key: str | None = None,
         authorities: str | os.PathLike[str] | None = None,
         certificate: str | os.PathLike[str] | None = None,
@@ -57,6 +59,7 @@ class ForwardHandler(_handlers.ServiceHandler):
             tag=tag,
             chunk_bytes=chunk_bytes,
             gather_seconds=gather_seconds,
+            rebalance_seconds=rebalance_seconds,
             shared_key=shared_key,
             **options,
         )

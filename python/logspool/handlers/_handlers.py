@@ -144,7 +144,9 @@ class ServiceHandler(SinkHandler):
     as written after the service has acknowledged it. A formatter makes only the texts of tracebacks and stacks.
 
     Args:
-        address: "tcp://host:port", "tls://host:port" or "unix:///path".
+        address: "tcp://host:port", "tls://host:port" or "unix:///path". For several services with one store it is a
+            list, "tcp://a:9020,b:9020": the handler begins at a random one, and tries the next after an error.
+            The order of the list does not matter.
         authorities: for TLS, a file (PEM) with the certificates of the authorities that are trusted to sign the
             service's certificate; None uses the system's authorities.
         certificate, key: for TLS, files (PEM) with the certificate that this program presents and its private key; None
@@ -154,6 +156,8 @@ class ServiceHandler(SinkHandler):
         chunk_bytes: a chunk with so many bytes of records is sent at once.
         gather_seconds: the longest time that a chunk gathers records; `flush()` and the end of the program do not wait
             for it.
+        rebalance_seconds: time until the handler chooses again among several services, 50 % more or less. It moves when
+            all records are acknowledged.
         shared_key: the key that the receiver knows too, for the handshake of Fluent Forward; None for a receiver
             without one.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
@@ -175,6 +179,7 @@ class ServiceHandler(SinkHandler):
         tag: str = "logspool",
         chunk_bytes: int = 262144,
         gather_seconds: float = 0.05,
+        rebalance_seconds: float = 600.0,
         shared_key: str | None = None,
         **options: Any,
     ) -> None:
@@ -197,6 +202,7 @@ class ServiceHandler(SinkHandler):
             tag=tag,
             chunk_bytes=chunk_bytes,
             gather_seconds=gather_seconds,
+            rebalance_seconds=rebalance_seconds,
             shared_key=shared_key,
             **options,
         )

@@ -65,6 +65,20 @@ def numbers(receiver, count):
     return [int(record["message"].removeprefix("number ")) for record in receiver.records(count)]
 
 
+def test_each_host_of_a_list_has_a_session_of_its_own(run_program, secured):
+    program = """
+for number in range(100):
+    log.info("number %d", number)
+assert logspool.flush(30)
+"""
+    place = secured.receiver.address.removeprefix("tls://")
+    # Nothing listens at the first port. The certificate has the name of the second host.
+    run, _ = run_program(BEGIN + program, f"tls://127.0.0.2:1,{place}", "alone", secured.options())
+
+    run.expect_success()
+    assert numbers(secured.receiver, 100) == list(range(100))
+
+
 @pytest.mark.parametrize("way", ["installed", "alone"])
 def test_records_arrive_and_the_stream_ends(run_program, secured, way):
     program = """

@@ -86,7 +86,8 @@ impl Builder {
         self.output(Output::stderr())
     }
 
-    /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`.
+    /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`, or to one of several
+    /// with one store: `tcp://a:9020,b:9020`.
     #[must_use]
     pub fn service(self, address: &str) -> Self {
         self.output(Output::service(address))

@@ -52,7 +52,8 @@ impl Output {
         Self::of(OutputKind::Sink(kind, sinks::absolute_paths(kind, options)))
     }
 
-    /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`.
+    /// Sends records to a logspool service: `tcp://host:port`, `tls://host:port` or `unix:///path`, or to one of several
+    /// with one store: `tcp://a:9020,b:9020`.
     pub fn service(address: &str) -> Self {
         let address = ("address".to_owned(), OptionValue::Text(address.to_owned()));
         Self::sink("service", [address]).format(FormatSpec::entry(std::process::id()))

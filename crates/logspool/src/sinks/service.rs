@@ -16,6 +16,7 @@
 
 mod chunk;
 mod connection;
+mod dialer;
 mod handshake;
 
 use std::collections::VecDeque;
@@ -24,12 +25,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::declared::options_of;
 use super::query;
+use super::random::random;
 use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape, OptionTable};
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, Sink, SinkError, Stream};
 use chunk::{ClassCounts, Packing, SentChunk};
 use connection::Connection;
+use dialer::Dialer;
 use handshake::KeyHandshake;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
@@ -57,23 +60,21 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum time that a single write waits for its ack. After it the caller must try the write again.
 const LOCKSTEP_LIMIT: Duration = Duration::from_secs(1);
 
-/// First and longest pause before the next connection. Specified by the public contract
-/// (`docs/how-to/send-to-a-service.md`). Half of each pause is random, so that not all senders reconnect at once after
-/// their service has restarted.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const MAX_PAUSE: Duration = Duration::from_secs(5);
-
 crate::options! {
     /// Sends records to a logspool service, or to another receiver of Fluent Forward v1. The receiver confirms each
     /// chunk of records.
     pub struct ServiceOptions {
-        /// `tcp://host:port`, `tls://host:port` or `unix:///path`.
+        /// `tcp://host:port`, `tls://host:port` or `unix:///path`; several services with one store as
+        /// `tcp://a:9020,b:9020`.
         pub address: ServiceAddress,
         /// A chunk with so many bytes of entries is sent; it has at most four times as many, and at most 1 MiB, unless
         /// a single record is longer.
         pub chunk_bytes: u32 ["bytes", 1024..=1048576] = Whole(262144),
         /// Longest time that a chunk gathers records; a flush or the end of the program does not wait for it.
         pub gather_seconds: Duration [seconds 0.0..=60.0] = Seconds(0.05),
+        /// Time until the sink chooses again among several addresses, 50 % more or less. It moves to a random address
+        /// when all records are acknowledged, so that a new service gets its share.
+        pub rebalance_seconds: Duration [seconds 0.1..=86400.0] = Seconds(600.0),
         /// Tag of the records, by which Fluent Bit and Fluentd route them.
         pub tag: ForwardTag = Text("logspool"),
         /// Key that the receiver must know too; each side proves it to the other before records are sent.
@@ -190,9 +191,8 @@ pub struct ServiceSink {
     sent_bytes: usize,
     /// When the connection last accepted bytes, or an answer last arrived.
     moved_at: Instant,
-    /// When the next connection may be tried, and the length of the pause after a failure of that try.
-    next_try: Instant,
-    pause: Duration,
+    /// Which address is connected next, and when.
+    dialer: Dialer,
     /// Dropped records of the oldest batch, whose last chunk is not acknowledged yet.
     dropped: ClassCounts,
     /// Number of records that were dropped in writes, and the reason. A courier reports them as they arrive.
@@ -232,6 +232,7 @@ impl ServiceSink {
             packing: if options.address.is_local() { Packing::Plain } else { Packing::Gzip },
             stream,
             is_resumed: false,
+            dialer: Dialer::new(options.rebalance_seconds),
             options,
             first: 1,
             gathered: Vec::new(),
@@ -244,8 +245,6 @@ impl ServiceSink {
             sent: 0,
             sent_bytes: 0,
             moved_at: now,
-            next_try: now,
-            pause: FIRST_PAUSE,
             dropped: Default::default(),
             dropped_in_writes: Default::default(),
             trouble: None,
@@ -287,7 +286,7 @@ impl ServiceSink {
             none => {
                 let key = self.options.shared_key.as_ref();
                 let handshake = key.map(|key| io::Result::Ok(KeyHandshake::begin(key, random()?))).transpose()?;
-                let opened = Connection::open(&self.options.address, handshake)?;
+                let opened = Connection::open(&self.options.address, &mut self.dialer, handshake)?;
                 self.moved_at = Instant::now();
                 (self.sent, self.sent_bytes) = (0, 0);
                 none.insert(opened)
@@ -304,7 +303,7 @@ impl ServiceSink {
             }
         });
         if has_moved {
-            self.pause = FIRST_PAUSE;
+            self.dialer.note_ack();
         }
         while self.window.front().is_some_and(|chunk| chunk.acked) {
             let chunk = self.window.pop_front();
@@ -312,7 +311,14 @@ impl ServiceSink {
             self.sent -= 1;
         }
         heard?;
+        if !has_moved {
+            connection.check_silence()?;
+        }
+        let is_leaving = self.dialer.is_time_to_move();
         while let Some(chunk) = self.window.get(self.sent).filter(|_| self.sent < WINDOW) {
+            if is_leaving && self.sent_bytes == 0 {
+                break;
+            }
             if !chunk.acked {
                 let count = match connection.send(&chunk.bytes[self.sent_bytes..]) {
                     Ok(count) => count,
@@ -352,14 +358,31 @@ impl ServiceSink {
         }
     }
 
-    /// Drops the connection; the next one is tried after a pause.
-    fn disconnect(&mut self) {
-        self.connection = None;
-        // If the kernel gives no random numbers, the pause is half as long and the same for all senders.
-        let chance = u16::from_ne_bytes(random().unwrap_or_default());
-        let half = self.pause / 2;
-        self.next_try = Instant::now() + half + half * u32::from(chance) / u32::from(u16::MAX);
-        self.pause = (self.pause * 2).min(MAX_PAUSE);
+    /// Leaves the connection for another address at its time, when nothing is in transit. Until then `exchange` sends no
+    /// other chunk.
+    fn move_if_due(&mut self) {
+        let is_idle = (self.sent, self.sent_bytes) == (0, 0);
+        if is_idle && self.connection.is_some() && self.dialer.is_time_to_move() {
+            let hosts = self.options.address.hosts();
+            if self.dialer.choose_again(hosts) {
+                self.connection = None;
+            }
+        }
+    }
+
+    /// Drops the connection after an error. Returns the error, with the host if the address has several. Returns `None`
+    /// while the host has other addresses: names such as `localhost` often have an unused address.
+    fn disconnect(&mut self, error: io::Error) -> Option<io::Error> {
+        let was_established = self.connection.take().is_some_and(|connection| connection.is_established());
+        let is_told = was_established || !self.dialer.has_other_place();
+        let hosts = self.options.address.hosts();
+        let host = self.dialer.host(hosts).filter(|_| hosts.len() > 1);
+        let error = match host {
+            Some(host) => io::Error::new(error.kind(), format!("{host}: {error}")),
+            None => error,
+        };
+        self.dialer.note_failure(hosts);
+        Some(error).filter(|_| is_told)
     }
 }
 
@@ -406,8 +429,9 @@ impl Courier for ServiceSink {
                 return carried;
             }
             self.leave_closed_connection();
-            if self.connection.is_none() && Instant::now() < self.next_try {
-                carried.next = NextCarry::Unreachable(self.next_try);
+            self.move_if_due();
+            if self.connection.is_none() && Instant::now() < self.dialer.next_try {
+                carried.next = NextCarry::Unreachable(self.dialer.next_try);
                 return carried;
             }
             let before = carried.arrived;
@@ -418,12 +442,8 @@ impl Courier for ServiceSink {
                     carried.next = NextCarry::OnAnswer;
                     return carried;
                 }
-                Err(error) => {
-                    self.disconnect();
-                    carried.error.get_or_insert(error);
-                    carried.next = NextCarry::Unreachable(self.next_try);
-                    return carried;
-                }
+                // The next address of the list is tried at once.
+                Err(error) => carried.error = self.disconnect(error).or(carried.error),
             }
         }
     }
@@ -451,7 +471,7 @@ impl Sink for ServiceSink {
                 self.trouble = carried.error.filter(|_| has_dropped);
                 return Ok(lines.bytes.len());
             }
-            if let Some(error) = carried.error {
+            if let (Some(error), NextCarry::Unreachable(_)) = (carried.error, carried.next) {
                 return Err(SinkError::Retry(error));
             }
             if Instant::now() >= give_up {
@@ -484,14 +504,6 @@ impl Drop for ServiceSink {
     }
 }
 
-/// Random bytes from the kernel.
-pub(super) fn random<const N: usize>() -> io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    // SAFETY: pointer and length belong to one array. The kernel fills requests of up to 256 bytes completely.
-    let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    if count == N as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
-}
-
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
@@ -520,8 +532,54 @@ mod tests {
         let carried = sink.carry(Pace::Hurry);
 
         assert_eq!(Some(io::ErrorKind::TimedOut), carried.error.map(|error| error.kind()));
-        assert_eq!((0, NextCarry::Unreachable(sink.next_try)), (carried.arrived, carried.next));
+        assert_eq!((0, NextCarry::Unreachable(sink.dialer.next_try)), (carried.arrived, carried.next));
         assert!(sink.connection.is_none() && sink.window[0].id == id);
+    }
+
+    #[test]
+    fn a_sender_moves_once_all_that_it_sent_is_acknowledged() {
+        use std::io::Write;
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        let places = listeners.each_ref().map(|listener| listener.local_addr().unwrap());
+        let address = format!("tcp://{},{}", places[0], places[1]).parse().unwrap();
+        let mut sink =
+            ServiceSink::new(ServiceOptions { rebalance_seconds: Duration::ZERO, ..ServiceOptions::at(address) });
+        let sink = sink.as_mut().unwrap();
+        let send = |sink: &mut ServiceSink| {
+            taken(sink);
+            sink.carry(Pace::Hurry);
+        };
+        let acknowledge = |peer: &mut std::net::TcpStream, id: &str| {
+            peer.write_all(&[&b"\x81\xa3ack"[..], &[0xd9, id.len() as u8], id.as_bytes()].concat()).unwrap();
+        };
+        send(sink);
+        let used = places.iter().position(|place| Some(*place) == sink.dialer.place()).unwrap();
+        let mut peer = listeners[used].accept().unwrap().0;
+        while sink.sent == 0 {
+            sink.carry(Pace::Hurry);
+        }
+        send(sink);
+        let ids: Vec<String> = sink.window.iter().map(|chunk| chunk.id.clone()).collect();
+        assert_eq!(2, sink.sent, "nothing is acknowledged, so the connection is not left");
+
+        acknowledge(&mut peer, &ids[0]);
+        while sink.window.len() > 1 {
+            sink.carry(Pace::Hurry);
+        }
+        for _ in 0..10 {
+            send(sink);
+        }
+        assert_eq!((1, Some(places[used])), (sink.sent, sink.dialer.place()));
+        acknowledge(&mut peer, &ids[1]);
+        while sink.dialer.place() == Some(places[used]) {
+            sink.carry(Pace::Hurry);
+            if sink.sent > 0 {
+                // It has stayed by chance.
+                let id = sink.window[0].id.clone();
+                acknowledge(&mut peer, &id);
+            }
+        }
+        drop(listeners[1 - used].accept().unwrap());
     }
 
     #[test]
@@ -552,10 +610,13 @@ mod tests {
         let mut sink = unreachable();
         for expected in [50, 100, 200, 400, 800, 1600, 3200, 5000, 5000].map(Duration::from_millis) {
             let before = Instant::now();
-            sink.disconnect();
-            let pause = sink.next_try - before;
+            sink.disconnect(io::ErrorKind::TimedOut.into());
+            let pause = sink.dialer.next_try - before;
 
-            assert!(pause >= expected / 2 && sink.next_try <= Instant::now() + expected, "{pause:?} of {expected:?}");
+            assert!(
+                pause >= expected / 2 && sink.dialer.next_try <= Instant::now() + expected,
+                "{pause:?} of {expected:?}"
+            );
         }
     }
 

@@ -1,13 +1,14 @@
 //! One connection to a service: sends without blocking and reads answers.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use logspool_record::address::ServiceAddress;
+use logspool_record::address::{ServiceAddress, TlsIdentity};
 use logspool_record::msgpack::{Item, ReadError, Reader};
 
+use super::dialer::Dialer;
 use super::handshake::{self, KeyHandshake};
-use crate::sinks::transport::stream::{self, Socket};
+use crate::sinks::transport::stream::{self, CONNECT_LIMIT, Socket};
 use crate::sinks::transport::tls::Session;
 
 /// Maximum time for sending the last message.
@@ -16,10 +17,21 @@ const FINISH_LIMIT: Duration = Duration::from_millis(100);
 /// Maximum bytes of an answer. Chosen: an ack has about a hundred bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
+/// How long bytes are sent again while the service's machine confirms nothing. Then the connection is closed.
+///
+/// Specified: another service is asked within 6 s.
+const SILENCE_LIMIT: Duration = Duration::from_secs(5);
+
 /// A connection to a service.
 #[derive(Debug)]
 pub struct Connection {
     socket: Socket,
+    /// When the connection was begun, until it is established.
+    begun: Option<Instant>,
+    /// The host and the identity for the TLS session that begins when the connection is established.
+    wanted: Option<(String, Box<TlsIdentity>)>,
+    /// Since when bytes are sent again because they were not confirmed.
+    resends_since: Option<Instant>,
     /// The TLS session on the socket, if the address asks for TLS.
     session: Option<Session>,
     /// The handshake with a shared key, if the options have one.
@@ -31,29 +43,69 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects. The handshakes of TLS and with a shared key continue in later calls that send or receive.
+    /// Begins to connect to the next address of the dialer, or connects to a unix socket. Later calls that send or
+    /// receive continue with the connection and the handshakes of TLS and with a shared key.
     ///
     /// # Errors
     ///
-    /// The system's error for the last address of the host. For an identity: the file that cannot be used, and the
-    /// reason.
-    pub fn open(address: &ServiceAddress, handshake: Option<KeyHandshake>) -> io::Result<Self> {
-        let (socket, session) = match address {
-            ServiceAddress::Tcp { host, port } => (Socket::tcp(host, *port)?, None),
-            ServiceAddress::Tls { host, port, identity } => {
-                // The socket is opened before the files are read: the sink often retries an unreachable service, and
-                // then needs no files.
-                let socket = Socket::tcp(host, *port)?;
-                (socket, Some(Session::begin(host, identity)?))
+    /// The system's error, if there is one at once.
+    pub fn open(address: &ServiceAddress, dialer: &mut Dialer, handshake: Option<KeyHandshake>) -> io::Result<Self> {
+        let (socket, wanted) = match address {
+            ServiceAddress::Tcp { hosts } => (Socket::begin_tcp(dialer.advance(hosts)?.1)?, None),
+            ServiceAddress::Tls { hosts, identity } => {
+                let (host, place) = dialer.advance(hosts)?;
+                (Socket::begin_tcp(place)?, Some((hosts[host].host.clone(), identity.clone())))
             }
             ServiceAddress::Unix { path } => (Socket::unix(path)?, None),
         };
-        Ok(Self { socket, session, handshake, answer: Vec::new(), has_answered: false })
+        Ok(Self {
+            socket,
+            begun: Some(Instant::now()),
+            wanted,
+            resends_since: None,
+            session: None,
+            handshake,
+            answer: Vec::new(),
+            has_answered: false,
+        })
     }
 
-    /// Whether a handshake is not complete yet. No entries are sent before that.
+    /// Whether the connection is not established yet, or a handshake is not complete. No entries are sent before that.
     pub fn is_beginning(&self) -> bool {
-        self.session.as_ref().is_some_and(Session::is_beginning) || self.awaits_key()
+        self.begun.is_some() || self.session.as_ref().is_some_and(Session::is_beginning) || self.awaits_key()
+    }
+
+    /// Whether the connection is established.
+    pub fn is_established(&self) -> bool {
+        self.begun.is_none()
+    }
+
+    /// Returns whether the connection is established. Begins the TLS session then.
+    fn establish(&mut self) -> io::Result<bool> {
+        let Some(begun) = self.begun else { return Ok(true) };
+        if !self.socket.is_connected()? {
+            return if begun.elapsed() > CONNECT_LIMIT { Err(ErrorKind::TimedOut.into()) } else { Ok(false) };
+        }
+        self.begun = None;
+        // The files of the identity are read only now. For an unreachable service they are not needed.
+        let wanted = self.wanted.take();
+        self.session = wanted.map(|(host, identity)| Session::begin(&host, &identity)).transpose()?;
+        Ok(true)
+    }
+
+    /// Checks that the service's machine confirms the sent bytes. A service that exists and reads nothing is no error.
+    ///
+    /// # Errors
+    ///
+    /// It has confirmed nothing for [`SILENCE_LIMIT`].
+    pub fn check_silence(&mut self) -> io::Result<()> {
+        let Some(unconfirmed) = self.socket.unconfirmed_for() else {
+            self.resends_since = None;
+            return Ok(());
+        };
+        // The last confirmation of a connection without traffic is old.
+        let resends = self.resends_since.get_or_insert_with(Instant::now).elapsed();
+        if unconfirmed.min(resends) < SILENCE_LIMIT { Ok(()) } else { Err(ErrorKind::TimedOut.into()) }
     }
 
     fn awaits_key(&self) -> bool {
@@ -67,7 +119,7 @@ impl Connection {
     ///
     /// The connection is lost.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.awaits_key() {
+        if self.begun.is_some() || self.awaits_key() {
             return Ok(0);
         }
         self.send_now(bytes)
@@ -106,14 +158,17 @@ impl Connection {
     }
 
     /// Reads the bytes that have arrived, and calls `acked` with the id of each ack, and with the reason if the service
-    /// drops the chunk. Also sends pending bytes of the
-    /// TLS session, and continues the handshake with a shared key.
+    /// drops the chunk. Also continues to connect, sends pending bytes of the TLS session, and continues the handshake
+    /// with a shared key.
     ///
     /// # Errors
     ///
-    /// The connection is lost, closed or was not established; `InvalidData` if the service sends bytes that no Forward
-    /// receiver sends.
+    /// The connection is lost, closed or was not established. For an identity: the file that cannot be used, and the
+    /// reason. `InvalidData` if the service sends bytes that no Forward receiver sends.
     pub fn receive(&mut self, mut acked: impl FnMut(&[u8], Option<&[u8]>)) -> io::Result<()> {
+        if !self.establish()? {
+            return Ok(());
+        }
         let mut part = [0; 4096];
         loop {
             let read = match &mut self.session {
@@ -170,12 +225,14 @@ impl Connection {
         io::Error::new(lost.kind(), why)
     }
 
-    /// Waits at most `longest` until there are bytes to read. With `for_room` it also ends when there is room to send.
+    /// Waits at most `longest` until there are bytes to read, or the connection is established. With `for_room` it also
+    /// ends when there is room to send.
     pub fn wait(&self, for_room: bool, longest: Duration) {
         // With TLS, only the session knows whether it waits for room: it buffers bytes, and accepts no entries before
         // the end of the handshake.
         let for_room = self.session.as_ref().map_or(for_room && !self.awaits_key(), Session::has_to_send)
-            || self.handshake.as_ref().is_some_and(|handshake| !handshake.to_send.is_empty());
+            || self.handshake.as_ref().is_some_and(|handshake| !handshake.to_send.is_empty())
+            || self.begun.is_some();
         let events = if for_room { libc::POLLIN | libc::POLLOUT } else { libc::POLLIN };
         let mut poll = libc::pollfd { fd: self.socket.descriptor(), events, revents: 0 };
         // SAFETY: one valid pollfd. The result is ignored, because the caller tries to read and send in any case.
@@ -184,7 +241,7 @@ impl Connection {
 
     /// Sends a last message, waiting only briefly, and closes the connection.
     pub fn finish(mut self, message: &[u8]) {
-        if self.awaits_key() {
+        if self.begun.is_some() || self.awaits_key() {
             return;
         }
         // Errors are ignored: the service also notices the end of the connection without this message.
@@ -273,6 +330,29 @@ mod tests {
         let expected = Answer { len, id: Some(b"s/1/1-2"), dropped: Some(b"why") };
         assert_eq!(Ok(expected), read_answer(&bytes));
         assert_eq!(Ok(Answer { len: 1, id: None, dropped: None }), read_answer(&bytes[len..]));
+    }
+
+    #[test]
+    fn connecting_to_a_machine_that_does_not_answer_does_not_wait() {
+        use std::os::fd::AsRawFd;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        // A program of one instruction: keep 0 bytes of a packet. So the kernel drops the attempts to connect.
+        let mut drop_all = libc::sock_filter { code: 6, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut drop_all };
+        let length = size_of_val(&program) as libc::socklen_t;
+        let (socket, value) = (listener.as_raw_fd(), (&raw const program).cast());
+        // SAFETY: the descriptor is open, and the value and its instruction are read only during the call.
+        let status = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, length) };
+        assert_eq!(0, status);
+        let address = format!("tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
+
+        let begun = Instant::now();
+        let mut connection = Connection::open(&address, &mut Dialer::new(Duration::ZERO), None).unwrap();
+        connection.receive(|_, _| ()).unwrap();
+        assert_eq!(0, connection.send(b"entry").unwrap());
+        assert!(connection.is_beginning() && begun.elapsed() < CONNECT_LIMIT, "{:?}", begun.elapsed());
+        connection.begun = Instant::now().checked_sub(CONNECT_LIMIT + Duration::from_millis(1));
+        assert_eq!(ErrorKind::TimedOut, connection.receive(|_, _| ()).unwrap_err().kind());
     }
 
     #[test]

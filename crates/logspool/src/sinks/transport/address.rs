@@ -2,21 +2,16 @@
 
 use crate::option::{OptionField, OptionShape};
 use crate::sinks::Place;
-use logspool_record::address::ServiceAddress;
+use logspool_record::address::{HostPort, ServiceAddress};
 use logspool_record::definition::OptionValue;
 
 /// The address of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerAddress {
     /// `udp://host:port`
-    Udp {
-        /// Host name or IP address.
-        host: String,
-        /// The port.
-        port: u16,
-    },
+    Udp(HostPort),
     /// `tcp://host:port`, `tls://host:port` or `unix:///path`. At a unix path a datagram socket is tried first, then a
-    /// stream socket.
+    /// stream socket. Of several hosts the next one is used after an error.
     Service(ServiceAddress),
 }
 
@@ -29,8 +24,7 @@ impl PeerAddress {
     /// The destination of a sink with this address. It does not show the TLS identity.
     pub fn place(&self) -> Place {
         Place::Address(match self {
-            Self::Udp { host, port } if host.contains(':') => format!("udp://[{host}]:{port}"),
-            Self::Udp { host, port } => format!("udp://{host}:{port}"),
+            Self::Udp(host) => format!("udp://{host}"),
             Self::Service(address) => address.to_string(),
         })
     }
@@ -51,10 +45,8 @@ impl OptionField for PeerAddress {
         let Some(place) = text.strip_prefix("udp://") else {
             return ServiceAddress::from_value(value).map(Self::Service);
         };
-        match format!("tcp://{place}").parse() {
-            Ok(ServiceAddress::Tcp { host, port }) => Ok(Self::Udp { host, port }),
-            _ => Err(format!("{text:?} is none: it must be udp://HOST:PORT, the port from 1 to 65535")),
-        }
+        let why = |_| format!("{text:?} is none: it must be udp://HOST:PORT, the port from 1 to 65535");
+        place.parse().map(Self::Udp).map_err(why)
     }
 
     fn to_value(&self) -> OptionValue {
@@ -79,7 +71,16 @@ mod tests {
             let value = OptionValue::Text(text.to_owned());
             assert_eq!(Ok(value.clone()), PeerAddress::from_value(&value).map(|address| address.to_value()));
         }
-        for text in ["", "udp://", "udp://host", "udp://host:1?authorities=/x", "tcp://host", "unix://x", "/dev/log"] {
+        for text in [
+            "",
+            "udp://",
+            "udp://host",
+            "udp://host:1?authorities=/x",
+            "udp://a:1,b:1",
+            "tcp://host",
+            "unix://x",
+            "/dev/log",
+        ] {
             let error = PeerAddress::from_value(&OptionValue::Text(text.to_owned())).unwrap_err();
             assert!(error.contains("://HOST:PORT") || error.contains("absolute path"), "{error}");
         }

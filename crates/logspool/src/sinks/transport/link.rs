@@ -11,7 +11,7 @@ use super::address::PeerAddress;
 use super::opened;
 use super::stream::{self, Socket};
 use super::tls::Session;
-use logspool_record::address::ServiceAddress;
+use logspool_record::address::{HostPort, ServiceAddress};
 use logspool_sys::kept::KeptDescriptor;
 
 /// How long one write waits for room. Then the writer checks whether it has a new order.
@@ -47,27 +47,28 @@ pub struct TlsLink {
 
 impl Link {
     /// Opens a socket. Of the addresses of a host, UDP uses number `turn`, or the next one that can be used. TCP tries
-    /// them in turn.
+    /// the addresses of a host in turn, and uses number `turn` of several hosts.
     ///
     /// # Errors
     ///
     /// The system's error, or a file of the TLS identity that cannot be used.
     pub fn open(address: &PeerAddress, turn: usize) -> io::Result<Self> {
         match address {
-            PeerAddress::Udp { host, port } => {
+            PeerAddress::Udp(HostPort { host, port }) => {
                 let places = (host.as_str(), *port).to_socket_addrs().map_err(stream::unknown_host)?;
                 Ok(Self::Udp(open_udp(&places.collect::<Vec<_>>(), turn)?))
             }
-            PeerAddress::Service(ServiceAddress::Tcp { host, port }) => Ok(Self::Stream(Socket::tcp(host, *port)?)),
-            PeerAddress::Service(ServiceAddress::Tls { host, port, identity }) => {
+            PeerAddress::Service(ServiceAddress::Tcp { hosts }) => {
+                let HostPort { host, port } = &hosts[turn % hosts.len()];
+                Ok(Self::Stream(Socket::tcp(host, *port)?))
+            }
+            PeerAddress::Service(ServiceAddress::Tls { hosts, identity }) => {
+                let HostPort { host, port } = &hosts[turn % hosts.len()];
                 let socket = Socket::tcp(host, *port)?;
                 Ok(Self::Tls(TlsLink { socket, session: Some(Session::begin(host, identity)?), unsent: 0 }))
             }
             PeerAddress::Service(ServiceAddress::Unix { path }) => match opened::unix_datagram(path) {
-                Ok(kept) => {
-                    kept.get()?.set_nonblocking(true)?;
-                    Ok(Self::Datagram(kept))
-                }
+                Ok(kept) => Ok(Self::Datagram(kept)),
                 Err(error) if error.raw_os_error() == Some(libc::EPROTOTYPE) => Ok(Self::Stream(Socket::unix(path)?)),
                 Err(error) => Err(error),
             },

@@ -1,5 +1,7 @@
 //! New sockets. Each has a high number before it connects, since connecting can take seconds. In that time the program
 //! may close and reuse a low number.
+//!
+//! Only [`tcp`] waits.
 
 use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -29,6 +31,20 @@ pub fn tcp(places: impl IntoIterator<Item = SocketAddr>, limit: Duration) -> io:
     })
 }
 
+/// Begins to connect to an address. The socket does not block.
+///
+/// # Errors
+///
+/// The system's error, if connecting fails at once.
+pub fn begun_tcp(place: SocketAddr) -> io::Result<KeptDescriptor<TcpStream>> {
+    let socket = socket(Domain::for_address(place), Type::STREAM)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&place.into()) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
+        _ => Ok(kept(socket)),
+    }
+}
+
 /// Opens a socket for datagrams to the first of the addresses that can be used.
 ///
 /// # Errors
@@ -43,16 +59,16 @@ pub fn udp(places: impl IntoIterator<Item = SocketAddr>) -> io::Result<KeptDescr
     })
 }
 
-/// Connects to a stream socket of this machine.
+/// Connects to a stream socket of this machine. The socket does not block.
 ///
 /// # Errors
 ///
-/// The system's error.
+/// The system's error; `WouldBlock` if the listener has no room for another connection.
 pub fn unix_stream(path: &str) -> io::Result<KeptDescriptor<UnixStream>> {
     unix(path, Type::STREAM).map(kept)
 }
 
-/// Connects to a datagram socket of this machine.
+/// Connects to a datagram socket of this machine. The socket does not block.
 ///
 /// # Errors
 ///
@@ -63,6 +79,7 @@ pub fn unix_datagram(path: &str) -> io::Result<KeptDescriptor<UnixDatagram>> {
 
 fn unix(path: &str, kind: Type) -> io::Result<Socket> {
     let socket = socket(Domain::UNIX, kind)?;
+    socket.set_nonblocking(true)?;
     socket.connect(&SockAddr::unix(path)?)?;
     Ok(socket)
 }

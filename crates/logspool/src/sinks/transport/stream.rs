@@ -1,7 +1,7 @@
 //! The socket of a connection. Connecting has a time limit. Afterwards, reads and writes do not block.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::opened;
 /// Maximum time for connecting to one address of a host.
 ///
 /// Chosen: a lost SYN is sent again after a second. Doubling the limit would delay the next address for longer.
-const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+pub const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 
 /// Maximum bytes of a connection that the kernel keeps and has not sent. They are lost if the receiver restarts.
 ///
@@ -37,11 +37,58 @@ impl Socket {
     /// The system's error for the last address of the host.
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
         let kept = opened::tcp((host, port).to_socket_addrs().map_err(unknown_host)?, CONNECT_LIMIT)?;
+        kept.get()?.set_nonblocking(true)?;
+        Self::prepared(kept)
+    }
+
+    /// Begins to connect to an address, without waiting. Use [`is_connected`](Self::is_connected) before the first read
+    /// or write.
+    ///
+    /// # Errors
+    ///
+    /// The system's error.
+    pub fn begin_tcp(place: SocketAddr) -> io::Result<Self> {
+        Self::prepared(opened::begun_tcp(place)?)
+    }
+
+    fn prepared(kept: KeptDescriptor<TcpStream>) -> io::Result<Self> {
         let socket = kept.get()?;
         socket.set_nodelay(true)?;
         limit_unsent(socket);
-        socket.set_nonblocking(true)?;
         Ok(Self::Tcp(kept))
+    }
+
+    /// Whether the connection is established.
+    ///
+    /// # Errors
+    ///
+    /// The reason why it is not and will not be.
+    pub fn is_connected(&self) -> io::Result<bool> {
+        let Self::Tcp(kept) = self else { return Ok(true) };
+        let socket = kept.get()?;
+        if let Some(error) = socket.take_error()? {
+            return Err(error);
+        }
+        match socket.peer_addr() {
+            Err(error) if error.kind() == ErrorKind::NotConnected => Ok(false),
+            found => found.map(|_| true),
+        }
+    }
+
+    /// How long ago the receiver's system last confirmed that it exists, if this system has to send bytes again because
+    /// they were not confirmed. `None` also for a receiver that exists and reads nothing.
+    ///
+    /// The option `TCP_USER_TIMEOUT` does not make this difference: it ends the connection to such a receiver, too.
+    pub fn unconfirmed_for(&self) -> Option<Duration> {
+        let Self::Tcp(kept) = self else { return None };
+        // SAFETY: integers and padding, for which zeros are valid.
+        let mut facts: libc::tcp_info = unsafe { std::mem::zeroed() };
+        let mut length = size_of_val(&facts) as libc::socklen_t;
+        let (socket, to) = (kept.get().ok()?.as_raw_fd(), (&raw mut facts).cast());
+        // SAFETY: the kernel writes at most `length` bytes of `facts`, and the length that it wrote.
+        let status = unsafe { libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, to, &raw mut length) };
+        let resends = status == 0 && facts.tcpi_unacked > 0 && facts.tcpi_retransmits > 0;
+        resends.then(|| Duration::from_millis(facts.tcpi_last_ack_recv.into()))
     }
 
     /// Connects to a unix socket of this machine.
@@ -50,9 +97,7 @@ impl Socket {
     ///
     /// The system's error.
     pub fn unix(path: &str) -> io::Result<Self> {
-        let kept = opened::unix_stream(path)?;
-        kept.get()?.set_nonblocking(true)?;
-        Ok(Self::Unix(kept))
+        opened::unix_stream(path).map(Self::Unix)
     }
 
     /// From now on, writes wait for room for at most `limit`.
