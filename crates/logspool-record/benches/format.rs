@@ -12,8 +12,8 @@ use logspool_record::format::{
 };
 use logspool_record::{Encoder, Values, tag};
 
-const RECORDS: u32 = 200_000;
-const ROUNDS: usize = 15;
+const RECORDS: u32 = 10_000;
+const ROUNDS: usize = 301;
 /// The rounds cycle through this number of call sites, so that the cache of steady text works as in a usual program.
 const SITES: usize = 8;
 

@@ -24,6 +24,7 @@ mod constant;
 pub mod control;
 mod directive;
 pub mod entry;
+mod event_time;
 mod float;
 mod fmt_grammar;
 mod fmt_render;

@@ -16,22 +16,7 @@ pub fn push_bool(out: &mut Vec<u8>, value: bool) {
 
 /// Appends an integer.
 pub fn push_int(out: &mut Vec<u8>, value: i64) {
-    if let Ok(value) = u64::try_from(value) {
-        return match value {
-            0..=0x7f => out.push(value as u8),
-            0x80..=0xff => push(out, 0xcc, &(value as u8).to_be_bytes()),
-            0x100..=0xffff => push(out, 0xcd, &(value as u16).to_be_bytes()),
-            0x1_0000..=0xffff_ffff => push(out, 0xce, &(value as u32).to_be_bytes()),
-            _ => push(out, 0xcf, &value.to_be_bytes()),
-        };
-    }
-    match value {
-        -0x20.. => out.push(value as u8),
-        -0x80..-0x20 => push(out, 0xd0, &(value as i8).to_be_bytes()),
-        -0x8000..-0x80 => push(out, 0xd1, &(value as i16).to_be_bytes()),
-        -0x8000_0000..-0x8000 => push(out, 0xd2, &(value as i32).to_be_bytes()),
-        _ => push(out, 0xd3, &value.to_be_bytes()),
-    }
+    out.extend_from_slice(ItemHead::of_int(value).bytes());
 }
 
 /// Appends a double.
@@ -46,12 +31,7 @@ pub fn push_float32(out: &mut Vec<u8>, value: f32) {
 
 /// Appends text.
 pub fn push_text(out: &mut Vec<u8>, text: &[u8]) {
-    match text.len() {
-        len @ 0..=31 => out.push(0xa0 | len as u8),
-        len @ 32..=0xff => push(out, 0xd9, &[len as u8]),
-        len @ 0x100..=0xffff => push(out, 0xda, &(len as u16).to_be_bytes()),
-        len => push(out, 0xdb, &(len as u32).to_be_bytes()),
-    }
+    out.extend_from_slice(ItemHead::of_text(text.len()).bytes());
     out.extend_from_slice(text);
 }
 
@@ -86,6 +66,66 @@ pub fn push_map(out: &mut Vec<u8>, len: usize) {
 fn push(out: &mut Vec<u8>, mark: u8, payload: &[u8]) {
     out.push(mark);
     out.extend_from_slice(payload);
+}
+
+/// A whole integer, or the bytes before a text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ItemHead {
+    bytes: [u8; Self::MAX_BYTES],
+    len: usize,
+}
+
+impl ItemHead {
+    /// A mark, and a number of eight bytes.
+    pub(crate) const MAX_BYTES: usize = 9;
+
+    #[inline]
+    pub(crate) fn of_int(value: i64) -> Self {
+        match value {
+            -0x20..=0x7f => Self::of_mark(value as u8),
+            0x80..=0xff => Self::new(0xcc, value as u64, 1),
+            0x100..=0xffff => Self::new(0xcd, value as u64, 2),
+            0x1_0000..=0xffff_ffff => Self::new(0xce, value as u64, 4),
+            0x1_0000_0000.. => Self::new(0xcf, value as u64, 8),
+            -0x80..-0x20 => Self::new(0xd0, value as u64, 1),
+            -0x8000..-0x80 => Self::new(0xd1, value as u64, 2),
+            -0x8000_0000..-0x8000 => Self::new(0xd2, value as u64, 4),
+            ..-0x8000_0000 => Self::new(0xd3, value as u64, 8),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn of_text(bytes: usize) -> Self {
+        match bytes {
+            0..=31 => Self::of_mark(0xa0 | bytes as u8),
+            32..=0xff => Self::new(0xd9, bytes as u64, 1),
+            0x100..=0xffff => Self::new(0xda, bytes as u64, 2),
+            _ => Self::new(0xdb, bytes as u64, 4),
+        }
+    }
+
+    #[inline]
+    fn of_mark(mark: u8) -> Self {
+        Self { bytes: [mark, 0, 0, 0, 0, 0, 0, 0, 0], len: 1 }
+    }
+
+    /// A mark and the last `width` bytes of a number.
+    #[inline]
+    fn new(mark: u8, number: u64, width: usize) -> Self {
+        let [a, b, c, d, e, f, g, h] = (number << (64 - 8 * width)).to_be_bytes();
+        Self { bytes: [mark, a, b, c, d, e, f, g, h], len: 1 + width }
+    }
+
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    /// The bytes of the head and padding after them.
+    #[inline]
+    pub(crate) const fn padded(&self) -> &[u8; Self::MAX_BYTES] {
+        &self.bytes
+    }
 }
 
 /// One value, or the head of an array or map.

@@ -210,8 +210,8 @@ fn compare(format: &Format, record: &RecordView<'_>, state: &mut RenderState) {
     let expected = format.render_parsed(&ParsedRecord::new(record), &mut RenderState::default(), &mut by_piece);
 
     assert_eq!(
-        (String::from_utf8_lossy(&by_piece), expected),
-        (String::from_utf8_lossy(&by_program), shown),
+        (by_piece.escape_ascii().to_string(), expected),
+        (by_program.escape_ascii().to_string(), shown),
         "{record:?}"
     );
 }
@@ -291,6 +291,7 @@ fn usual_formats_have_programs_also_for_records_with_a_thread() {
         FormatSpec::pattern("{time} {thread} {thread_name} {level:<8} {message}"),
         FormatSpec::json(&[("t", "time"), ("m", "message"), ("n", "threadName")], Extras::Append),
         FormatSpec::object(object),
+        FormatSpec::entry(77),
     ] {
         let format = Format::compile(&spec).unwrap();
         let (mut state, mut out) = (RenderState::default(), Vec::new());
@@ -300,7 +301,72 @@ fn usual_formats_have_programs_also_for_records_with_a_thread() {
         let program = state.program_of(&record).expect("a program");
 
         assert!(format.render_again(program, record.time_ns, &values.bytes, &mut state, &mut out), "{spec:?}");
-        assert_eq!(String::from_utf8(by_render), String::from_utf8(out));
+        assert_eq!(by_render.escape_ascii().to_string(), out.escape_ascii().to_string());
+    }
+}
+
+/// Renders a record of each kind as an entry in both ways. The lengths and numbers are around those at which
+/// MessagePack changes its form.
+#[test]
+fn every_kind_of_entry_has_the_same_bytes_both_ways() {
+    let placed = CompiledSite::new(SiteDefinition {
+        file: "/srv/app/main.py".to_owned(),
+        line: 70_000,
+        function: "run".to_owned(),
+        template: Some("user %s did %d".to_owned()),
+        ..SiteDefinition::default()
+    });
+    let untold = CompiledSite::new(SiteDefinition { template: None, ..placed.definition().clone() });
+    let text = |len: usize| "\u{e9}x".repeat(len / 3 + 1).chars().take(len - len / 3).collect::<String>();
+    let lengths = [0, 1, 15, 16, 30, 31, 32, 33, 254, 255, 256, 65_535, 65_536, 70_000];
+    let threads = [0, 127, 128, 255, 256, 65_536, 1 << 32, i64::MAX, -1, -32, -33, -129, -32_769, i64::MIN];
+    let times = [0, -1, 999_999_999, 1_000_000_000, 4_294_967_295_999_999_999, 5_000_000_000_000_000_000, i64::MIN];
+    let mut records = Vec::new();
+    let with = |make: &dyn Fn(&mut Encoder)| {
+        let mut values = Encoder::new();
+        make(&mut values);
+        values.bytes
+    };
+    // Miri takes minutes for the long texts.
+    let few = if cfg!(miri) { 10 } else { lengths.len() };
+    for (index, len) in lengths.into_iter().enumerate().take(few) {
+        let (own, thread) = (text(len), threads[index]);
+        records.push((Some(&placed), with(&|values| _ = values.str(&own).int(thread))));
+        records.push((Some(&untold), with(&|values| _ = values.context_str(tag::MESSAGE, &own))));
+        records.push((None, with(&|values| _ = values.context_str(tag::MESSAGE, &own))));
+        for (names, has_thread) in [(0, true), (1, false), (2, true), (3, true), (3, false)] {
+            records.push((
+                Some(&placed),
+                with(&|values| {
+                    if names & 1 != 0 {
+                        values.context_str(tag::PROCESS_NAME, &own);
+                    }
+                    if has_thread {
+                        values.context_int(tag::THREAD, thread);
+                    }
+                    if names & 2 != 0 {
+                        values.context_str(tag::THREAD_NAME, &own);
+                    }
+                    values.str("ann").int(thread);
+                }),
+            ));
+        }
+        records.push((Some(&placed), with(&|values| _ = values.context_str(tag::EXCEPTION, &own).str("ann").int(1))));
+        records.push((Some(&placed), with(&|values| _ = values.field("user").str(&own).str("ann").int(1))));
+        records.push((Some(&placed), with(&|values| _ = values.str("too few"))));
+        records.push((Some(&placed), with(&|values| _ = values.str("too").int(1).str("many"))));
+        records.push((Some(&placed), with(&|values| _ = values.float(0.5).int(1))));
+    }
+    for process_id in [0, 77] {
+        let format = Format::compile(&FormatSpec::entry(process_id)).unwrap();
+        for (site, values) in &records {
+            // After some records that no program renders, a state does not try its program any more.
+            let mut state = RenderState::default();
+            for time_ns in times {
+                let record = RecordView { time_ns, ..support::record(*site, values) };
+                compare(&format, &record, &mut state);
+            }
+        }
     }
 }
 

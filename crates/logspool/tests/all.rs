@@ -79,6 +79,7 @@ mod service_given_up;
 mod service_sink;
 mod service_tls;
 mod several_processes;
+mod shared_lanes;
 mod shut_door;
 mod signalled_waits;
 mod sink_contract;

@@ -188,10 +188,7 @@ impl Producer {
             index,
         };
         if shared {
-            while !producer.enter(lane) {
-                std::thread::yield_now();
-            }
-            producer.leave(lane);
+            producer.look_at_shared(lane);
         } else {
             producer.look_up_ring();
         }
@@ -267,10 +264,18 @@ impl Producer {
     pub fn move_to_shared(&mut self, segment: &Segment, index: usize) {
         let lane = segment.lane(index);
         self.point_to(lane, index);
-        while !self.enter(lane) {
-            std::thread::yield_now();
-        }
-        self.leave(lane);
+        self.look_at_shared(lane);
+    }
+
+    /// Looks up the ring of a shared lane without its lock, to know how long a record may be. Each push looks it up again
+    /// under the lock.
+    ///
+    /// It does not wait for the lock: where hundreds of threads yielded their processor in turn, its holder did not get
+    /// one for seconds.
+    fn look_at_shared(&mut self, lane: &LaneHead) {
+        // Acquire: a position in the second ring makes that ring visible.
+        self.view.place.head = lane.producer.published();
+        self.look_up_ring();
     }
 
     /// Continues in lane `index`, which this thread has claimed for itself.

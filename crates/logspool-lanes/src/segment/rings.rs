@@ -6,11 +6,13 @@
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::layout::{self, LaneHead};
 use super::pages::MADV_POPULATE_WRITE;
 use super::{FIRST_RING_BYTES, Segment, free_range};
 use logspool_sys::published::{Entered, Published};
+use logspool_sys::sleep::sleep_interruptibly;
 
 use crate::lane::cursor::{NOT_GROWN, state};
 use crate::lane::ring::WritePosition;
@@ -27,6 +29,11 @@ pub const SHARED_LANES: usize = 7;
 /// Chosen: of the usual 64 MiB it is enough for each shared lane to grow to 1 MiB.
 const SHARED_PART_DIVISOR: u64 = 8;
 const LEAST_SHARED_LIMIT: u64 = 2 * 1024 * 1024;
+
+/// Pause between two tries to lock a lane that is to grow.
+///
+/// Chosen: the lock is held for some 100 ns, unless its holder waits for a processor. A pause leaves it that processor.
+const LOCK_PAUSE: Duration = Duration::from_micros(50);
 
 impl Segment {
     /// Maximum number of bytes of all rings together.
@@ -133,7 +140,7 @@ impl Segment {
             .find_map(|bytes| self.take_ring_below(bytes, self.ring_limit).map(|offset| (offset, bytes)));
         let Some((offset, bytes)) = made else { return };
         while !producer.shared_lock.try_enter() {
-            std::thread::yield_now();
+            sleep_interruptibly(LOCK_PAUSE);
         }
         let place = WritePosition { head: producer.head.load(Ordering::Relaxed), ..WritePosition::default() };
         place.grow(self.lane(index), offset, bytes);

@@ -19,12 +19,15 @@
 //!   take half of the bytes left of `MAX_BYTES`, and a name `MAX_NAME_BYTES`; a longer one is cut and ends with `...`.
 //!   A record has at most `MAX_PARTS` parts. A last part, `fields_left_out`, holds the number of missing fields.
 
+use super::event_time::{BEFORE_SECONDS, after_seconds, event_time};
+use super::line_program::LinePiece;
 use super::malformed::Malformed;
 use super::needs::{Need, Needs};
+use super::program_compiler::ProgramCompiler;
 use super::render_state::{RenderError, RenderState};
 use super::repr::push_str;
 use super::spec::FormatSpec;
-use super::view::ParsedRecord;
+use super::view::{CompiledSite, ParsedRecord, RecordView};
 use crate::msgpack::{self, Item, Reader};
 use crate::record::Value;
 
@@ -89,7 +92,7 @@ impl EntryLayout {
         out.extend_from_slice(
             state.constant.of(record, |constant| constant.add(|text| push_place(text, record))).get(0),
         );
-        let mut parts = self.process_parts + if record.site().is_some() { 5 } else { 2 };
+        let mut parts = self.parts_before_message(record);
         out.extend_from_slice(&self.process);
         let mut message = std::mem::take(&mut state.scratch);
         message.clear();
@@ -137,6 +140,24 @@ impl EntryLayout {
         out[parts_at..parts_at + 2].copy_from_slice(&parts.to_be_bytes());
         rendered
     }
+
+    /// Adds the pieces of an entry to a program. Returns false if the message has a part that programs do not render.
+    pub(super) fn add_to_program(&self, record: &RecordView<'_>, program: &mut ProgramCompiler) -> bool {
+        let record_without_values = ParsedRecord::new(record);
+        program.constant.extend_from_slice(&BEFORE_SECONDS);
+        program.add_time();
+        push_place(&mut program.constant, &record_without_values);
+        program.constant.extend_from_slice(&self.process);
+        msgpack::push_text(&mut program.constant, b"message");
+        program.add_entry_start(self.parts_before_message(&record_without_values) + 1);
+        let is_added = program.add_message(record.site.and_then(CompiledSite::template));
+        program.add(LinePiece::EntryEnd);
+        is_added
+    }
+
+    fn parts_before_message(&self, record: &ParsedRecord<'_>) -> u16 {
+        self.process_parts + if record.site().is_some() { 5 } else { 2 }
+    }
 }
 
 fn push_part(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
@@ -146,14 +167,10 @@ fn push_part(out: &mut Vec<u8>, name: &[u8], text: &[u8]) {
 
 /// Writes the head of a record's entry: its time and its number of parts. Each part is a name and a value.
 pub fn push_head(out: &mut Vec<u8>, time_ns: i64, parts: u16) {
-    const NANOS: i64 = 1_000_000_000;
-    let seconds = u32::try_from(time_ns.div_euclid(NANOS).max(0)).unwrap_or(u32::MAX);
-    let nanoseconds = if time_ns < 0 { 0 } else { time_ns.rem_euclid(NANOS) as u32 };
-    out.extend_from_slice(&[0x92, 0xd7, 0]);
+    let (seconds, nanoseconds) = event_time(time_ns);
+    out.extend_from_slice(&BEFORE_SECONDS);
     out.extend_from_slice(&seconds.to_be_bytes());
-    out.extend_from_slice(&nanoseconds.to_be_bytes());
-    out.push(0xde);
-    out.extend_from_slice(&parts.to_be_bytes());
+    out.extend_from_slice(&after_seconds(nanoseconds, parts));
 }
 
 /// Appends the name of a part.
@@ -275,7 +292,7 @@ fn lossy_text(text: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CompiledSite, Format, RecordView};
+    use super::super::Format;
     use super::*;
     use crate::definition::SiteDefinition;
     use crate::record::{Encoder, Values, tag};

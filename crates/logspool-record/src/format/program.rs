@@ -6,11 +6,12 @@
 //!
 //! A program renders only records whose context is a thread at most, and whose arguments have the frequent types. For
 //! every other record it gives up, nothing of the line is kept, and the pieces of the format are rendered one by one
-//! (`line.rs`). Their message is rendered by a program of its own, which the call site has (`view.rs`). So are the
-//! messages of entries of services. All ways write the same bytes. Every grammar compiles to the same pieces.
+//! (`line.rs`). Their message is rendered by a program of its own, which the call site has (`view.rs`). Both ways write the
+//! same bytes. Every grammar compiles to the same pieces.
 
 use super::attribute::Attribute;
 use super::compile::{Body, Format};
+use super::event_time::event_time;
 use super::line_program::{
     ArgumentForm, KeptTime, LineProgram, MAX_MISSES, PLACES, ProgramCache, ProgramKey, TextPlace, is_frequent,
 };
@@ -25,9 +26,6 @@ impl Format {
     /// Renders a record by its program. Returns false if the record needs the general way; nothing is written then.
     #[inline]
     pub(super) fn render_program(&self, record: &RecordView<'_>, state: &mut RenderState, out: &mut Vec<u8>) -> bool {
-        if matches!(self.body, Body::Entry(_)) {
-            return false;
-        }
         let values = record.values.rest();
         if needs_general_way(values) {
             return false;
@@ -97,7 +95,11 @@ impl Format {
         let (second, fraction) = match &self.body {
             Body::Line(pattern) => pattern.second_and_fraction(time_ns).unwrap_or_default(),
             Body::Json(_) => iso_parts(self.values.clock.created(time_ns)),
-            _ => {
+            Body::Entry(_) => {
+                let (second, nanoseconds) = event_time(time_ns);
+                (i64::from(second), nanoseconds)
+            }
+            Body::Text(..) | Body::Object(_) => {
                 if !time.valid.contains(&time_ns)
                     && let Some(asctime) = &self.values.asctime
                 {
@@ -111,6 +113,7 @@ impl Format {
         if time.valid != (second..second.saturating_add(1)) {
             time.set(|before, after| match &self.body {
                 Body::Line(pattern) => pattern.push_second(second, before, after),
+                Body::Entry(_) => before.extend_from_slice(&(second as u32).to_be_bytes()),
                 _ => push_civil(second, before),
             });
             time.valid = second..second.saturating_add(1);
@@ -133,7 +136,7 @@ impl Format {
             Body::Json(layout) => layout.add_to_program(&self.values, record, state, &mut compiler),
             Body::Line(pattern) => pattern.add_to_program(&self.values, record, state, &mut compiler),
             Body::Object(layout) => layout.add_to_program(&self.values, record, state, &mut compiler),
-            Body::Entry(_) => false,
+            Body::Entry(layout) => self.terminator.is_empty() && layout.add_to_program(record, &mut compiler),
         };
         compiler.constant.extend_from_slice(&self.terminator);
         let mut program = LineProgram { level: record.level, logger: record.logger.to_owned(), ..Default::default() };

@@ -5,7 +5,7 @@
 use super::attribute::Attribute;
 use super::json_escape::{push_ascii_escaped, push_escaped};
 use super::line_program::{ArgumentForm, LinePiece, LinePieces, TextPlace, TimedPart};
-use super::raw_line::{MAX_DECIMALS, NUMBER_BYTES, PaddedText};
+use super::raw_line::{MAX_DECIMALS, PaddedText};
 use super::template::SiteTemplate;
 
 /// Maximum constant bytes of a program. Longer ones are not kept.
@@ -26,7 +26,7 @@ pub(super) struct ProgramCompiler {
 }
 
 impl ProgramCompiler {
-    fn add(&mut self, piece: LinePiece) {
+    pub(super) fn add(&mut self, piece: LinePiece) {
         self.end_constant();
         self.pieces.push(piece);
     }
@@ -52,6 +52,15 @@ impl ProgramCompiler {
         if has_after {
             self.pieces.push(LinePiece::Timed(vec![TimedPart::AfterFraction], PaddedText::default()));
         }
+    }
+
+    /// Adds the start of an entry that has `parts` parts without the context.
+    pub(super) fn add_entry_start(&mut self, parts: u16) {
+        let constant = std::mem::take(&mut self.constant);
+        self.constant_bytes += constant.len();
+        let mut text = PaddedText::default();
+        text.set(|bytes| bytes.extend_from_slice(&constant));
+        self.pieces.push(LinePiece::EntryStart(parts, text));
     }
 
     /// A compiler of lines whose texts are in JSON strings, or in none.
@@ -165,17 +174,15 @@ impl ProgramCompiler {
         if self.constant_bytes > MAX_CONSTANT_BYTES || self.pieces.len() > MAX_CONSTANT_BYTES {
             return LinePieces::default();
         }
-        let count = |is_one: fn(&LinePiece) -> bool| self.pieces.iter().filter(|piece| is_one(piece)).count();
-        let numbers =
-            count(|piece| matches!(piece, LinePiece::Argument(_) | LinePiece::Fraction(_) | LinePiece::Thread));
         let times = |piece: &LinePiece| match piece {
             LinePiece::Timed(parts, _) => parts.iter().filter(|part| !matches!(part, TimedPart::Constant(_))).count(),
             _ => 0,
         };
         LinePieces {
             times: self.pieces.iter().map(times).sum(),
-            bytes: self.constant_bytes + numbers * NUMBER_BYTES,
+            bytes: self.constant_bytes + self.pieces.iter().map(LinePiece::own_bytes).sum::<usize>(),
             place: self.place,
+            is_entry: matches!(self.pieces.last(), Some(LinePiece::EntryEnd)),
             pieces: self.pieces,
         }
     }

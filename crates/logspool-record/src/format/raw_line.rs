@@ -3,6 +3,8 @@
 //! Pipeline stage: format (see ARCHITECTURE.md). The pieces are written without a check of the capacity for each. Short
 //! texts are copied as one block of [`BLOCK`] bytes, which is faster than a copy of their exact length.
 
+use crate::msgpack::ItemHead;
+
 /// Bytes that a copy of a short text writes, and bytes of room after the last piece.
 pub(super) const BLOCK: usize = 32;
 
@@ -11,6 +13,9 @@ pub(super) const BLOCK: usize = 32;
 /// A sign, the 20 digits of `u64::MAX` and a point are 22 bytes. A number below one has a digit before the point and
 /// [`MAX_DECIMALS`] after it.
 pub(super) const NUMBER_BYTES: usize = 24;
+
+/// Bytes of the head of a text of 32 to 255 bytes. A text with another head is moved.
+const USUAL_HEAD_BYTES: usize = 2;
 
 /// Maximum number of digits after the point for [`RawLine::fixed`].
 pub(super) const MAX_DECIMALS: usize = 17;
@@ -114,6 +119,89 @@ impl<'a> RawLine<'a> {
                 self.at.copy_from_nonoverlapping(bytes.as_ptr(), len);
             }
             self.advance(len);
+        }
+    }
+
+    /// Writes a text of fixed length.
+    ///
+    /// # Safety
+    ///
+    /// The room has `N` bytes left.
+    #[inline]
+    pub(super) unsafe fn block<const N: usize>(&mut self, bytes: &[u8; N]) {
+        // SAFETY: the caller guarantees the room.
+        unsafe {
+            self.at.cast::<[u8; N]>().write_unaligned(*bytes);
+            self.advance(N);
+        }
+    }
+
+    /// Writes the head of a value of MessagePack.
+    ///
+    /// # Safety
+    ///
+    /// The room has [`ItemHead::MAX_BYTES`] bytes left.
+    #[inline]
+    pub(super) unsafe fn head(&mut self, head: ItemHead) {
+        // SAFETY: the caller guarantees the room.
+        unsafe {
+            self.at.cast::<[u8; ItemHead::MAX_BYTES]>().write_unaligned(*head.padded());
+            self.advance(head.bytes().len());
+        }
+    }
+
+    /// The place of the next piece.
+    #[inline]
+    pub(super) const fn position(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// Begins a text of MessagePack. The next pieces are the text. Returns the start of the text.
+    ///
+    /// # Safety
+    ///
+    /// The room has [`ItemHead::MAX_BYTES`] bytes left.
+    #[inline]
+    pub(super) unsafe fn start_text(&mut self) -> *mut u8 {
+        // The place of the head. Most messages have a head of two bytes.
+        // SAFETY: the caller guarantees the room, and `end_text` writes the bytes.
+        unsafe { self.advance(USUAL_HEAD_BYTES) };
+        self.at
+    }
+
+    /// Number of bytes since a place.
+    #[inline]
+    pub(super) fn bytes_since(&self, start: *mut u8) -> usize {
+        self.at.addr() - start.addr()
+    }
+
+    /// Ends the text of MessagePack that began at `start`, and writes its head.
+    ///
+    /// # Safety
+    ///
+    /// `start` is of the newest call of [`start_text`](Self::start_text).
+    #[inline]
+    pub(super) unsafe fn end_text(&mut self, start: *mut u8) {
+        let len = self.bytes_since(start);
+        let head = ItemHead::of_text(len);
+        // SAFETY: the head and the text are inside the room. A head of one byte is of a text that is shorter than a
+        // block, and after the room there are `BLOCK` writable bytes.
+        unsafe {
+            let place = start.sub(USUAL_HEAD_BYTES);
+            match head.bytes() {
+                [mark] => {
+                    start.copy_to(place.add(1), BLOCK);
+                    place.write(*mark);
+                }
+                [mark, number] => place.cast::<[u8; 2]>().write_unaligned([*mark, *number]),
+                bytes => {
+                    start.copy_to(place.add(bytes.len()), len);
+                    place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+                }
+            }
+            self.at = place;
+            self.left += USUAL_HEAD_BYTES + len;
+            self.advance(head.bytes().len() + len);
         }
     }
 

