@@ -65,6 +65,37 @@ def test_queries_can_print_ndjson_csv_counts_and_a_histogram(filled):
     assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("query", "limit", "said"),
+    [
+        ("disk", 1, "2 records match, the newest 1 are shown (--limit 0 shows all)\n"),
+        ("", 2, "3 records match, the newest 2 are shown (--limit 0 shows all)\n"),
+        ("", 0, ""),
+        ("", 3, ""),
+        ("| count by logger", 1, "2 values, the most frequent 1 are shown (--limit 0 shows all)\n"),
+        ("| last by logger", 1, "2 values, the newest 1 are shown (--limit 0 shows all)\n"),
+        ("| histogram 1m", 1, "2 intervals, the newest 1 are shown (--limit 0 shows all)\n"),
+    ],
+)
+def test_no_row_is_cut_without_a_word(filled, query, limit, said):
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, query, "--limit", str(limit), "--format", "ndjson")
+        assert (limit or 3) == len(done.stdout.splitlines())
+        assert said == done.stderr
+
+
+def test_an_answer_over_http_ends_with_the_number_of_missing_rows(filled):
+    def last(path: str) -> str:
+        return filled.get(path)[1].splitlines()[-1]
+
+    assert '{"left_out":2}' == last("/api/query?limit=1")
+    assert "3 records match, the newest 1 are shown (limit=0 shows all)" == last("/api/query?limit=1&format=text")
+    assert [{"time": "2026-11-22T10:01:00Z", "count": 2}, {"left_out": 1}] == json.loads(
+        last("/api/histogram?interval=1m&limit=1")
+    )
+    assert "left_out" not in filled.get("/api/query?limit=3")[1]
+
+
 def test_a_field_named_count_can_be_counted(service):
     assert 200 == service.post("/ingest", b'{"count": "a"}\n{"count": "a"}\n{"count": "b"}', "application/json")[0]
     csv = service.command("query", "--service", service.url, "| count by count", "--format", "csv").stdout

@@ -176,6 +176,22 @@ def test_older_records_load_page_by_page_each_once(service, page):
     page.wait("document.querySelector('#total').innerText === '250 records'")
 
 
+def test_the_page_shows_all_rows_of_a_count_or_says_how_many_are_missing(service, page):
+    begin = int(time.time()) - 1_200 * 60
+    send(service, *({"message": "m", "time": begin + number * 60, "n": f"n{number}"} for number in range(1_133)))
+    page.go(f"{service.url}/#range=all")
+    page.wait("document.querySelector('#state')?.innerText.startsWith('100 of 1,133 shown')")
+    for query, state, rows in [
+        ("| histogram 1m", "1,133 rows: the newest 1,000 are shown", 1_000),
+        ("| count by n", "1,133 rows: the most frequent 1,000 are shown", 1_000),
+        ("n>=n50 n<n6 | count by n", "110 rows", 110),
+    ]:
+        page.fill("#query", query)
+        page.click("button.main")
+        page.wait(f"document.querySelector('#state').innerText === {json.dumps(state)}")
+        assert rows == page.evaluate("document.querySelectorAll('#values tr').length")
+
+
 def test_live_records_appear_by_themselves_and_wait_while_paused(service, page):
     send(service, {"message": "before"})
     page.go(service.url)

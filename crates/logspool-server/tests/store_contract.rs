@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logspool_server::batch::{Arrival, Batch};
+use logspool_server::cancel::CancelToken;
 use logspool_server::delivery::{Chunk, Delivery, Outcome};
 use logspool_server::limits::parts::Retention;
 use logspool_server::query::{Expression, Query, parse};
 use logspool_server::record::Record;
+use logspool_server::remarks::{LeftOut, Remarks};
 use logspool_server::stores::kind::{StoreKind, StoreSettings};
 use logspool_server::stores::private::Readers;
-use logspool_server::stores::{self, AnswerRow, QueryReader, RowFlow, StoreAddress};
+use logspool_server::stores::{self, AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreAddress};
 use logspool_server::value::Value;
 use postgres::batches::now_ns;
 
@@ -224,6 +226,53 @@ fn the_newest_record_of_each_value_is_found() {
             ("", "nothing | last by host"),
         ] {
             assert_eq!(expected, messages(&find(reader, text)), "{kind}: {text}");
+        }
+    });
+}
+
+/// The rows of an answer as text, and the remarks on it.
+fn answer(reader: &dyn QueryReader, text: &str, limit: u64) -> (String, Remarks) {
+    let Expression { filter, stage } = parse(text, now_ns()).unwrap();
+    let query = Query { filter, stage, since_ns: None, until_ns: None, limit: Some(limit) };
+    let mut rows = Vec::new();
+    let mut each = |row: AnswerRow<'_>| {
+        rows.push(match row {
+            AnswerRow::Record(record) => record.message.into_owned(),
+            AnswerRow::Count(value, count) => format!("{}:{count}", value.unwrap_or("-")),
+            AnswerRow::Interval(time, count) => format!("{}:{count}", time / 60_000_000_000),
+        });
+        RowFlow::Continue
+    };
+    let mut found = reader.begin(&query, &CancelToken::default()).unwrap();
+    while found.resume(&mut each).unwrap() == AnswerProgress::Paused {}
+    let cut = found.left_out();
+    let shown = rows.len() as u64;
+    (rows.join(" "), Remarks::of_answer(reader, &query, shown, cut, &CancelToken::default()))
+}
+
+#[test]
+fn an_answer_says_how_many_rows_its_limit_cut_off() {
+    let record = |number: i64| Record {
+        time_ns: Some(number * 60_000_000_000),
+        message: number.to_string().into(),
+        host: Some(if number < 4 { "a".into() } else { number.to_string().into() }),
+        ..Record::default()
+    };
+    let sent: Vec<_> = (0..7).map(record).collect();
+    with_each_store(&sent, |kind, reader| {
+        for (expected, left_out, text, limit) in [
+            ("6 5", LeftOut::Rows(5), "", 2),
+            ("6 5", LeftOut::Rows(2), "host<a or 3", 2),
+            ("6 5 4", LeftOut::Nothing, "host!=a", 3),
+            ("6 5 4", LeftOut::Nothing, "host!=a", 4),
+            ("a:4 4:1", LeftOut::Rows(2), "| count by host", 2),
+            ("a:4 4:1 5:1 6:1", LeftOut::Nothing, "| count by host", 4),
+            ("6 5", LeftOut::Rows(2), "| last by host", 2),
+            // The newest intervals stay, in their order.
+            ("4:1 5:1 6:1", LeftOut::Rows(4), "| histogram 1m", 3),
+            ("0:1 1:1 2:1 3:1", LeftOut::Nothing, "host=a | histogram 1m", 4),
+        ] {
+            assert_eq!((expected.to_owned(), Remarks { left_out }), answer(reader, text, limit), "{kind}: {text}");
         }
     });
 }

@@ -24,6 +24,7 @@ use crate::decoders::convert;
 use crate::peer::Peer;
 use crate::query::time::{parse_duration, parse_time};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
+use crate::remarks::Remarks;
 use crate::show::{Colour, Format, Output, TextStyle};
 use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreError};
 
@@ -94,7 +95,11 @@ impl QueryParameters {
             stage: expression.stage,
             since_ns: time(&self.since).map_err(bad_request)?,
             until_ns: time(&self.until).map_err(bad_request)?,
-            limit: self.limit.or(is_list.then_some(DEFAULT_ROWS)),
+            limit: match self.limit {
+                None => is_list.then_some(DEFAULT_ROWS),
+                Some(0) => None,
+                limit => limit,
+            },
         })
     }
 }
@@ -121,7 +126,7 @@ pub(super) async fn query(
 /// Returns a function that writes the rows of an answer.
 fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
     let mut answer = None;
-    let mut has_rows = false;
+    let mut shown = 0;
     let mut output = Some(Output::new(
         Vec::new(),
         format,
@@ -135,7 +140,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
         let mut each = |found: AnswerRow<'_>| {
-            has_rows = true;
+            shown += 1;
             match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
                 Ok(()) if pieces.is_full() => RowFlow::Pause,
                 Ok(()) => RowFlow::Continue,
@@ -145,7 +150,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         };
         let resumed = answer.resume(&mut each);
         if let Err(StoreError::Fatal(_)) = resumed
-            && has_rows
+            && shown > 0
         {
             // A file is damaged. The client gets the rows of the other files, and then the reason.
             // Writing to memory cannot fail.
@@ -158,11 +163,30 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {
-            let rest = output.finish().and_then(|mut rest| hand_over(&mut rest, pieces));
+            let rest = output.finish().and_then(|mut rest| {
+                hand_over(&mut rest, pieces)?;
+                // The client gets the rows before the remarks, which may take a second.
+                pieces.flush()
+            });
             rest.map_err(|error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+            let remarks = Remarks::of_answer(&*answers, &query, shown, answer.left_out(), cancel);
+            write_remarks(&remarks, format, &query, shown, pieces);
         }
         Ok(progress)
     })
+}
+
+/// Writes the remarks as the last lines of an answer. CSV has no place for them.
+fn write_remarks(remarks: &Remarks, format: Format, query: &Query, shown: u64, to: &mut AnswerWriter) {
+    let lines = match format {
+        Format::Ndjson => remarks.to_json().into_iter().collect(),
+        Format::Text => remarks.sentences(query.stage.as_ref(), shown, "limit=0"),
+        Format::Csv => Vec::new(),
+    };
+    for line in lines {
+        // Writing to memory cannot fail.
+        let _ = writeln!(to, "{line}");
+    }
 }
 
 fn hand_over(from: &mut Vec<u8>, to: &mut AnswerWriter) -> io::Result<()> {
@@ -188,7 +212,7 @@ pub(super) async fn histogram(
     let interval_ns = parse_duration(interval)
         .ok_or_else(|| bad_request(format!("invalid interval {interval:?}: write 30s, 1m, 1h or 1d")))?;
     query.stage = Some(Stage::Histogram { interval_ns });
-    query.limit = asked.limit;
+    query.limit = asked.limit.filter(|limit| *limit > 0);
     let levels = match asked.by.as_deref() {
         None => &[][..],
         Some("level") => &LEVELS,
@@ -222,7 +246,8 @@ fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64
 /// Start of an interval, its level if there is one, and the number of records.
 type Bar = (i64, Option<i64>, u64);
 
-/// The rows of a histogram. If a file is damaged, the last row names it: `{"error": text}`.
+/// The rows of a histogram. If the limit cut some off, a further row has their number: `{"left_out": number}`. If a file
+/// is damaged, the last row names it: `{"error": text}`.
 fn bars(
     answers: &dyn QueryReader,
     query: &Query,
@@ -230,8 +255,11 @@ fn bars(
     cancel: &CancelToken,
 ) -> Result<Vec<Value>, HttpError> {
     let mut damage = None;
-    let counts = count(answers, query, levels, cancel, &mut damage)?;
+    let (counts, cut) = count(answers, query, levels, cancel, &mut damage)?;
     let mut bars: Vec<_> = counts.into_iter().map(|(time, level, count)| bar(time, level, count)).collect();
+    if cut > 0 {
+        bars.push(json!({ "left_out": cut }));
+    }
     match damage {
         Some(damage) if bars.is_empty() => return Err(unavailable(&damage)),
         damage => bars.extend(damage.map(|damage| json!({ "error": damage.to_string() }))),
@@ -247,7 +275,9 @@ fn count(
     levels: &'static [i64],
     cancel: &CancelToken,
     damage: &mut Option<StoreError>,
-) -> Result<Vec<Bar>, HttpError> {
+) -> Result<(Vec<Bar>, usize), HttpError> {
+    let limit = query.limit;
+    let query = &Query { limit: None, ..query.clone() };
     let mut counts = Vec::new();
     if levels.is_empty() {
         intervals(answers, query, None, cancel, &mut counts, damage)?;
@@ -263,8 +293,9 @@ fn count(
         intervals(answers, &Query { filter, ..query.clone() }, Some(*level), cancel, &mut counts, damage)?;
     }
     counts.sort_unstable();
-    counts.truncate(query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
-    Ok(counts)
+    let cut = limit.map_or(0, |limit| counts.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX)));
+    counts.drain(..cut);
+    Ok((counts, cut))
 }
 
 fn intervals(
@@ -355,6 +386,8 @@ fn unavailable(error: &StoreError) -> HttpError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::record::Record;
     use crate::stores::{QueryAnswer, StoreError};
@@ -365,6 +398,15 @@ mod tests {
     impl QueryReader for Endless {
         fn begin(&self, _: &Query, _: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
             Ok(Box::new(Self(0)))
+        }
+
+        fn begin_within(
+            &self,
+            query: &Query,
+            _: Duration,
+            cancel: &CancelToken,
+        ) -> Result<Box<dyn QueryAnswer>, StoreError> {
+            self.begin(query, cancel)
         }
     }
 

@@ -8,7 +8,7 @@ import { element, parsed } from "./text.js";
 import { after, asField, interval, milliseconds, zone } from "./times.js";
 
 const PAGE = 100;
-/** Maximum number of rows in the table while new records arrive. */
+/** Maximum number of rows of a count or histogram, and of records while new ones arrive. */
 const ROWS = 1000;
 const BARS = 60;
 /** Milliseconds until an empty service is queried again, and until the bars are redrawn while new records arrive. */
@@ -87,16 +87,23 @@ async function ask() {
 /** Adds rows of an answer to the table. A new answer replaces the old rows once it has begun. */
 async function list(parameters, signal, isNew) {
   let skip = isNew ? 0 : sameTimeAtEnd();
-  const limit = PAGE + skip;
+  // Without a limit the service sends PAGE records, but all rows of a count or histogram.
+  const limit = isNew ? undefined : PAGE + skip;
   const answer = await get("/api/query", { ...parameters, limit }, signal);
   if (isNew) clear();
   const counts = [];
   let count = 0;
+  let leftOut = 0; // Number of older records. `null`: unknown.
   for await (const part of lines(answer)) {
     const rows = document.createDocumentFragment();
     for (const text of part.filter((text) => text !== "")) {
-      count += 1;
       const row = parsed(text);
+      // The last line of an answer that lacks rows.
+      if (row.left_out !== undefined && Object.keys(row).length === 1) {
+        leftOut = row.left_out;
+        continue;
+      }
+      count += 1;
       // The last line of an interrupted answer.
       if (row.error !== undefined && Object.keys(row).length === 1) throw new ErrorAnswer(503, row.error);
       if (row.logger === undefined || row.message === undefined) counts.push(row);
@@ -110,10 +117,11 @@ async function list(parameters, signal, isNew) {
     at("rows").append(rows);
     show("records", shownRecords.length > 0);
   }
-  if (counts.length) showCounts(counts);
-  show("older", counts.length === 0 && count === limit);
-  const said = `${shownRecords.length} shown, newest first; times in ${zone}`;
-  at("state").textContent = counts.length ? `${counts.length} rows` : count || !isNew ? said : "";
+  show("older", leftOut !== 0);
+  const number = shownRecords.length;
+  const all = leftOut > 0 ? ` of ${(number + leftOut).toLocaleString("en")}` : "";
+  const said = `${number}${all} shown, newest first; times in ${zone}`;
+  at("state").textContent = counts.length ? showCounts(counts) : count || !isNew ? said : "";
   return { count, areRecords: counts.length === 0 };
 }
 
@@ -146,12 +154,19 @@ async function older() {
   button.disabled = false;
 }
 
-function showCounts(counts) {
+/** Shows the rows of a count or histogram. Returns a sentence about them. */
+function showCounts(all) {
+  // Intervals are ordered from the oldest, values from the most frequent.
+  const isHistogram = all[0].time !== undefined; // Times cannot be counted by value.
+  const counts = isHistogram ? all.slice(-ROWS) : all.slice(0, ROWS);
   const name = Object.keys(counts[0]).find((key) => key !== "count" || Object.keys(counts[0]).length === 1);
   const most = Math.max(...counts.map(({ count }) => count));
   at("counted").textContent = name;
   at("values").replaceChildren(...counts.map((row) => countRow(name, row[name], row.count, most)));
   show("counts", true);
+  const said = `${all.length.toLocaleString("en")} rows`;
+  if (counts.length === all.length) return said;
+  return `${said}: the ${isHistogram ? "newest" : "most frequent"} ${counts.length.toLocaleString("en")} are shown`;
 }
 
 /** Draws the number of records over time. Returns the total. */
