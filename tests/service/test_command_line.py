@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -82,6 +83,36 @@ def test_no_row_is_cut_without_a_word(filled, query, limit, said):
         done = filled.command("query", *asked, query, "--limit", str(limit), "--format", "ndjson")
         assert (limit or 3) == len(done.stdout.splitlines())
         assert said == done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows", "said"),
+    [
+        (["mesage~disk"], 0, "no record of this time range has a field `mesage`: did you mean `message`?\n"),
+        (["logger=dsk"], 0, 'no record of this time range has logger="dsk": did you mean logger="disk"?\n'),
+        (["n>1"], 1, ""),
+        (["n in (1, 2)"], 2, ""),
+        (["", "--since", "yesterday"], 0, ""),
+        (["", "--since", "1000w", "--until", "1.5h"], 3, ""),
+    ],
+)
+def test_likely_mistakes_are_named_on_stderr(filled, arguments, rows, said):
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, *arguments, "--format", "ndjson")
+        assert (rows, said) == (len(done.stdout.splitlines()), done.stderr)
+
+
+def test_records_from_the_future_are_told(filled):
+    later = [{"message": "ahead", "time": time.time() + 5400}] * 2
+    filled.post("/ingest", "\n".join(map(json.dumps, later)).encode(), "application/x-ndjson")
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, "--format", "ndjson")
+        assert (3, "2 matching records are from the future: the clock of a host is ahead (time>now shows them)\n") == (
+            len(done.stdout.splitlines()),
+            done.stderr,
+        )
+        assert 2 == len(filled.command("query", *asked, "time>now", "--format", "ndjson").stdout.splitlines())
+    assert '{"future":2}' == filled.get("/api/query")[1].splitlines()[-1]
 
 
 def test_an_answer_over_http_ends_with_the_number_of_missing_rows(filled):

@@ -116,6 +116,8 @@ fn stages_follow_a_bar() {
         (histogram(60), "| histogram 1m"),
         (histogram(7_200), "| histogram 2h"),
         (histogram(86_400), "| histogram 1d"),
+        (histogram(604_800), "| histogram 1w"),
+        (histogram(5_400), "| histogram 1.5h"),
     ] {
         assert_eq!(Ok(Expression { filter: Filter::All, stage: expected }), parse(query, NOW), "{query}");
     }
@@ -123,7 +125,7 @@ fn stages_follow_a_bar() {
 
 #[test]
 fn errors_have_the_position_and_a_fix() {
-    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, yesterday, 15m (ago) or now";
     for (position, message, query) in [
         (0, "expected a field before `=`: write FIELD=VALUE", "=5"),
         (6, "expected a value", "level="),
@@ -174,8 +176,9 @@ fn errors_have_the_position_and_a_fix() {
         (7, "expected `by`: write | last by FIELD", "| last host"),
         (9, "expected a field: write | last by FIELD", "| last by"),
         (14, "not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)", "arrival_delay>5"),
-        (10, "expected a duration: write | histogram 1m (s, m, h or d)", "|histogram"),
-        (12, "expected a duration: write | histogram 1m (s, m, h or d)", "| histogram 0m"),
+        (10, "expected a duration: write | histogram 1m (s, m, h, d or w)", "|histogram"),
+        (12, "expected a duration: write | histogram 1m (s, m, h, d or w)", "| histogram 0m"),
+        (12, "an interval has whole seconds: write | histogram 1s", "| histogram 1.5s"),
         (17, "expected the end of the query", "| count by level | histogram 1m"),
     ] {
         let error = parse(query, NOW).unwrap_err();

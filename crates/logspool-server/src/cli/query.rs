@@ -17,7 +17,7 @@ use crate::opening;
 use crate::query::time::parse_time;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
-use crate::remarks::Remarks;
+use crate::remarks::{AskedQuery, Remarks};
 use crate::show::{Colour, Format, Output};
 use crate::stores::{AnswerProgress, AnswerRow, RowFlow, StoreAddress, StoreError};
 use crate::value::Value;
@@ -43,10 +43,10 @@ pub(super) struct QueryArguments {
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     store: Option<StoreAddress>,
-    /// Only records from this time on: 15m, 1h, 2d (ago), or a time as 2026-11-22T10:00:00Z.
+    /// Only records from this time on: 15m, 1.5h, 2d, 1w (ago), yesterday, or a time as 2026-11-22T10:00:00Z (UTC).
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only records before this time.
+    /// Only records before this time; default: now.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
     /// Maximum number of rows; 0: all. Default: 100 records; all rows of a count or histogram.
@@ -91,13 +91,13 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
     let out = BufferedStdout::stdout(Instant::now() + Limits::default().query_time())?;
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
     let Expression { filter, stage } = expression;
-    let query = Query { filter, stage, since_ns, until_ns, limit };
+    let query = AskedQuery::new(Query { filter, stage, since_ns, until_ns, limit }, now);
     let asked = query_store(store, &query, &mut output);
     // Write the rows that came also if the answer broke off.
     let written = output.finish();
     let (remarks, shown) = asked?;
     written?;
-    print_remarks(&remarks, query.stage.as_ref(), shown, arguments.color);
+    print_remarks(&remarks, query.query.stage.as_ref(), shown, arguments.color);
     Ok(())
 }
 
@@ -115,7 +115,7 @@ fn print_remarks(remarks: &Remarks, stage: Option<&query::Stage>, shown: u64, co
 /// Returns the remarks on the answer and the number of its rows.
 fn query_store(
     store: &StoreAddress,
-    query: &Query,
+    asked: &AskedQuery,
     output: &mut Output<impl Write>,
 ) -> Result<(Remarks, u64), CommandFailure> {
     let answers = opening::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
@@ -133,7 +133,7 @@ fn query_store(
     };
     let cancel = CancelToken::default();
     let mut run = || {
-        let mut answer = answers.begin(query, &cancel)?;
+        let mut answer = answers.begin(&asked.query, &cancel)?;
         while answer.resume(&mut each)? == AnswerProgress::Paused {}
         Ok(answer.left_out())
     };
@@ -141,7 +141,7 @@ fn query_store(
     if let Some(error) = unwritten {
         return Err(error.into());
     }
-    Ok((Remarks::of_answer(&*answers, query, shown, answered?, &cancel), shown))
+    Ok((Remarks::of_answer(&*answers, asked, shown, answered?, &cancel), shown))
 }
 
 /// Asks the service for lines of JSON and formats the rows in this process, because only this process knows the

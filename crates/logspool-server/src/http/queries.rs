@@ -24,7 +24,7 @@ use crate::decoders::convert;
 use crate::peer::Peer;
 use crate::query::time::{parse_duration, parse_time};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
-use crate::remarks::Remarks;
+use crate::remarks::{AskedQuery, Remarks};
 use crate::show::{Colour, Format, Output, TextStyle};
 use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreError};
 
@@ -85,12 +85,12 @@ fn and_level(comparison: Comparison, level: i64, filter: Filter) -> Filter {
 }
 
 impl QueryParameters {
-    fn query(&self) -> Result<Query, HttpError> {
+    fn query(&self) -> Result<AskedQuery, HttpError> {
         let now = now_ns();
         let expression = expression(&self.q, self.level.as_deref(), now)?;
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let is_list = expression.has_records();
-        Ok(Query {
+        let query = Query {
             filter: expression.filter,
             stage: expression.stage,
             since_ns: time(&self.since).map_err(bad_request)?,
@@ -100,7 +100,8 @@ impl QueryParameters {
                 Some(0) => None,
                 limit => limit,
             },
-        })
+        };
+        Ok(AskedQuery::new(query, now))
     }
 }
 
@@ -124,19 +125,19 @@ pub(super) async fn query(
 }
 
 /// Returns a function that writes the rows of an answer.
-fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
+fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) -> WriteAnswer {
     let mut answer = None;
     let mut shown = 0;
     let mut output = Some(Output::new(
         Vec::new(),
         format,
-        query.stage.as_ref(),
+        asked.query.stage.as_ref(),
         TextStyle { colour: Colour::Off, columns: COLUMNS },
     ));
     Box::new(move |cancel, pieces| {
         let answer = match &mut answer {
             Some(answer) => answer,
-            none => none.insert(answers.begin(&query, cancel).map_err(|error| unavailable(&error))?),
+            none => none.insert(answers.begin(&asked.query, cancel).map_err(|error| unavailable(&error))?),
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
         let mut each = |found: AnswerRow<'_>| {
@@ -169,8 +170,8 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
                 pieces.flush()
             });
             rest.map_err(|error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-            let remarks = Remarks::of_answer(&*answers, &query, shown, answer.left_out(), cancel);
-            write_remarks(&remarks, format, &query, shown, pieces);
+            let remarks = Remarks::of_answer(&*answers, &asked, shown, answer.left_out(), cancel);
+            write_remarks(&remarks, format, &asked.query, shown, pieces);
         }
         Ok(progress)
     })
@@ -201,7 +202,7 @@ pub(super) async fn histogram(
     Extension(peer): Extension<Peer>,
     Asked(asked): Asked<QueryParameters>,
 ) -> Result<Response, HttpError> {
-    let mut query = asked.query()?;
+    let mut query = asked.query()?.query;
     if query.stage.is_some() {
         return Err(bad_request("a histogram counts records: remove | and the stage after it"));
     }
@@ -427,7 +428,7 @@ mod tests {
     #[test]
     fn an_unread_answer_pauses_and_resumes_with_the_next_row() {
         let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
-        let mut produce = write_rows(Arc::new(Endless(0)), query, Format::Ndjson);
+        let mut produce = write_rows(Arc::new(Endless(0)), AskedQuery::new(query, 0), Format::Ndjson);
         let mut text = Vec::new();
         for _ in 0..3 {
             let mut pieces = AnswerWriter::unread();

@@ -1,7 +1,7 @@
 //! Recognises text that would be read as plain words although its author meant something else, and says what to write.
 
-use super::lexer::{QueryToken, TokenKind};
-use super::{Field, parser};
+use super::Field;
+use super::lexer::{QueryToken, TokenKind, is_keyword};
 
 /// Maximum length of a word that an error message repeats, in bytes.
 const MAX_SHOWN: usize = 60;
@@ -63,7 +63,7 @@ fn is_name(text: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || "_.-".contains(character);
     text.starts_with(|first: char| first.is_alphabetic() || first == '_')
         && text.chars().all(is_part)
-        && !parser::is_keyword(text)
+        && !is_keyword(text)
 }
 
 /// True if a `*` is next to a letter or digit.

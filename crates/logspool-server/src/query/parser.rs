@@ -10,6 +10,7 @@
 //! stage   = "count" "by" FIELD | "last" "by" FIELD | "histogram" LENGTH
 //! ```
 
+pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
 use super::misread;
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
@@ -71,11 +72,6 @@ pub(super) struct Parser<'t, 'a> {
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
-}
-
-/// True for keywords, which cannot be search words.
-pub(super) fn is_keyword(word: &str) -> bool {
-    ["and", "or", "not"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
 impl<'a> Parser<'_, 'a> {
@@ -249,11 +245,14 @@ impl<'a> Parser<'_, 'a> {
         }
         if self.take_word("histogram") {
             return match self.tokens.first().and_then(|token| time::parse_duration(token.text)) {
+                Some(interval_ns) if interval_ns % 1_000_000_000 > 0 => {
+                    Err(self.error("an interval has whole seconds: write | histogram 1s"))
+                }
                 Some(interval_ns) => {
                     self.next();
                     Ok(Stage::Histogram { interval_ns })
                 }
-                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h or d)")),
+                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h, d or w)")),
             };
         }
         if self.take_word("last") {

@@ -11,6 +11,8 @@ const PAGE = 100;
 /** Maximum number of rows of a count or histogram, and of records while new ones arrive. */
 const ROWS = 1000;
 const BARS = 60;
+/** The keys of the last line of an answer, which is no row. */
+const REMARKS = ["future", "left_out", "warnings"];
 /** Milliseconds until an empty service is queried again, and until the bars are redrawn while new records arrive. */
 const QUERY_PAUSE = 2000;
 const REDRAW_PAUSE = 5000;
@@ -57,7 +59,7 @@ function clear() {
   listed = new Set();
   at("rows").replaceChildren();
   at("values").replaceChildren();
-  for (const id of ["error", "empty", "records", "counts", "older", "overview"]) show(id, false);
+  for (const id of ["error", "empty", "records", "counts", "older", "overview", "remarks"]) show(id, false);
   at("query").removeAttribute("aria-invalid");
 }
 
@@ -94,13 +96,16 @@ async function list(parameters, signal, isNew) {
   const counts = [];
   let count = 0;
   let leftOut = 0; // Number of older records. `null`: unknown.
+  let remarks = [];
   for await (const part of lines(answer)) {
     const rows = document.createDocumentFragment();
     for (const text of part.filter((text) => text !== "")) {
       const row = parsed(text);
-      // The last line of an answer that lacks rows.
-      if (row.left_out !== undefined && Object.keys(row).length === 1) {
-        leftOut = row.left_out;
+      // The last line of an answer that lacks rows, or of a query that is likely wrong.
+      if (Object.keys(row).every((key) => REMARKS.includes(key))) {
+        leftOut = row.left_out === undefined ? 0 : row.left_out;
+        remarks = row.warnings ?? [];
+        if (row.future) remarks.push(`${row.future.toLocaleString("en")} matching records are from the future: the clock of a host is ahead (time>now shows them).`);
         continue;
       }
       count += 1;
@@ -122,6 +127,8 @@ async function list(parameters, signal, isNew) {
   const all = leftOut > 0 ? ` of ${(number + leftOut).toLocaleString("en")}` : "";
   const said = `${number}${all} shown, newest first; times in ${zone}`;
   at("state").textContent = counts.length ? showCounts(counts) : count || !isNew ? said : "";
+  at("remarks").replaceChildren(...remarks.map((remark) => element("p", "", remark)));
+  show("remarks", remarks.length > 0);
   return { count, areRecords: counts.length === 0 };
 }
 
