@@ -154,6 +154,37 @@ def test_tail_shows_only_matching_new_records(service):
             tail.kill()
 
 
+def test_a_tail_goes_on_after_its_service_was_away_and_misses_nothing(start_service, tmp_path):
+    def send(service, *messages):
+        body = "\n".join(json.dumps({"message": message, "b": 1, "a": 2}) for message in messages).encode()
+        assert 200 == service.post("/ingest", body, "application/x-ndjson")[0]
+
+    first = start_service()
+    port = first.address("tcp", "http")[1]
+    command = [first.binary, "tail", "--service", first.url, "--format", "ndjson"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tail:
+        try:
+            while json.loads(first.get("/api/stats")[1])["tails"] == 0:
+                assert tail.poll() is None
+            send(first, "before", "same", "same")
+            assert ["before", "same", "same"] == [json.loads(tail.stdout.readline())["message"] for _ in range(3)]
+            first.stop()
+            assert tail.stderr.readline().endswith("; connecting again ...\n")
+            # Records arrive while the tail has no connection, at another address of the same store.
+            folder = tmp_path / "service"
+            other = start_service(folder=folder)
+            send(other, "away", "same")
+            other.stop()
+            listen = f'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:{port}"\n'
+            last = start_service(config=listen, folder=folder)
+            assert "connected again\n" == tail.stderr.readline()
+            assert ["away", "same"] == [json.loads(tail.stdout.readline())["message"] for _ in range(2)]
+            send(last, "after")
+            assert "after" == json.loads(tail.stdout.readline())["message"]
+        finally:
+            tail.kill()
+
+
 def test_stats_show_the_state_of_the_service(filled):
     done = filled.command("stats", "--service", filled.url)
     assert 0 == done.returncode

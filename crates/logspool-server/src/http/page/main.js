@@ -45,13 +45,25 @@ function show(id, isShown) {
   at(id).hidden = !isShown;
 }
 
+/** Shows an error. The last result stays. Returns true if the service is away. */
 function fail(error) {
-  if (error.name === "AbortError") return;
+  if (error.name === "AbortError") return false;
   const isQuery = error instanceof ErrorAnswer && error.status === 400;
-  at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
+  // A browser reports an unreachable service, and one that ends during an answer, as a `TypeError`.
+  const isAway = error instanceof TypeError;
+  if (isAway) at("error").textContent = "The service cannot be reached. This page asks again by itself.";
+  else at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
   show("error", true);
   at("query").setAttribute("aria-invalid", String(isQuery));
-  at("state").textContent = "";
+  at("state").textContent = keepResult();
+  return isAway;
+}
+
+/** Marks the shown rows as those of an earlier query. Returns the sentence about them. */
+function keepResult() {
+  const hasRows = !at("records").hidden || !at("counts").hidden;
+  at("result").classList.toggle("is-old", hasRows);
+  return hasRows ? "The last result is shown below." : "";
 }
 
 function clear() {
@@ -59,6 +71,7 @@ function clear() {
   listed = new Set();
   at("rows").replaceChildren();
   at("values").replaceChildren();
+  at("result").classList.remove("is-old");
   for (const id of ["error", "empty", "records", "counts", "older", "overview", "remarks"]) show(id, false);
   at("query").removeAttribute("aria-invalid");
 }
@@ -76,23 +89,25 @@ async function ask() {
     const [found, counted] = await Promise.allSettled([list(parameters, signal, true), overview(parameters, signal)]);
     if (signal.aborted) return;
     if (found.status === "rejected") throw found.reason;
-    show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
+    if (found.value.count > 0) show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
     if (counted.status === "rejected" && found.value.areRecords && found.value.count) fail(counted.reason);
     if (found.value.count === 0) await explainEmpty(signal);
   } catch (error) {
     if (signal.aborted) return;
-    clear();
-    fail(error);
+    if (fail(error)) lookAgain = setTimeout(ask, QUERY_PAUSE);
   }
 }
 
-/** Adds rows of an answer to the table. A new answer replaces the old rows once it has begun. */
+/** Adds rows of an answer to the table. A new answer replaces the old rows with its first row. */
 async function list(parameters, signal, isNew) {
   let skip = isNew ? 0 : sameTimeAtEnd();
   // Without a limit the service sends PAGE records, but all rows of a count or histogram.
   const limit = isNew ? undefined : PAGE + skip;
   const answer = await get("/api/query", { ...parameters, limit }, signal);
-  if (isNew) clear();
+  if (isNew) {
+    show("error", false);
+    at("query").removeAttribute("aria-invalid");
+  }
   const counts = [];
   let count = 0;
   let leftOut = 0; // Number of older records. `null`: unknown.
@@ -109,6 +124,7 @@ async function list(parameters, signal, isNew) {
         continue;
       }
       count += 1;
+      if (count === 1 && isNew) clear();
       // The last line of an interrupted answer.
       if (row.error !== undefined && Object.keys(row).length === 1) throw new ErrorAnswer(503, row.error);
       if (row.logger === undefined || row.message === undefined) counts.push(row);
@@ -122,7 +138,7 @@ async function list(parameters, signal, isNew) {
     at("rows").append(rows);
     show("records", shownRecords.length > 0);
   }
-  show("older", leftOut !== 0);
+  if (count > 0) show("older", leftOut !== 0);
   const number = shownRecords.length;
   const all = leftOut > 0 ? ` of ${(number + leftOut).toLocaleString("en")}` : "";
   const said = `${number}${all} shown, newest first; times in ${zone}`;
@@ -233,7 +249,8 @@ async function explainEmpty(signal) {
       ask();
     });
     const isAll = at("range").value === "all";
-    at("state").replaceChildren("No matching records.", ...(isAll || live ? [] : [" ", wider]));
+    const kept = keepResult();
+    at("state").replaceChildren(`No matching records. ${kept}`.trim(), ...(isAll || live ? [] : [" ", wider]));
   }
 }
 
@@ -260,7 +277,6 @@ function startLive() {
     },
     failed(error) {
       stopLive();
-      clear();
       fail(error);
     },
   });
