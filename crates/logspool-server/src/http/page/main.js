@@ -54,6 +54,7 @@ function fail(error) {
   if (isAway) at("error").textContent = "The service cannot be reached. This page asks again by itself.";
   else at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
   show("error", true);
+  show("remarks", false);
   at("query").setAttribute("aria-invalid", String(isQuery));
   at("state").textContent = keepResult();
   return isAway;
@@ -61,6 +62,7 @@ function fail(error) {
 
 /** Marks the shown rows as those of an earlier query. Returns the sentence about them. */
 function keepResult() {
+  show("older", false);
   const hasRows = !at("records").hidden || !at("counts").hidden;
   at("result").classList.toggle("is-old", hasRows);
   return hasRows ? "The last result is shown below." : "";
@@ -94,8 +96,13 @@ async function ask() {
     if (found.value.count === 0) await explainEmpty(signal);
   } catch (error) {
     if (signal.aborted) return;
-    if (fail(error)) lookAgain = setTimeout(ask, QUERY_PAUSE);
+    failAndRetry(error);
   }
+}
+
+/** Shows an error, and asks again if the service is away. */
+function failAndRetry(error) {
+  if (fail(error)) lookAgain = setTimeout(ask, QUERY_PAUSE);
 }
 
 /** Adds rows of an answer to the table. A new answer replaces the old rows with its first row. */
@@ -124,9 +131,9 @@ async function list(parameters, signal, isNew) {
         continue;
       }
       count += 1;
-      if (count === 1 && isNew) clear();
       // The last line of an interrupted answer.
       if (row.error !== undefined && Object.keys(row).length === 1) throw new ErrorAnswer(503, row.error);
+      if (count === 1 && isNew) clear();
       if (row.logger === undefined || row.message === undefined) counts.push(row);
       else if (skip > 0) skip -= 1;
       else {
@@ -138,6 +145,8 @@ async function list(parameters, signal, isNew) {
     at("rows").append(rows);
     show("records", shownRecords.length > 0);
   }
+  // New records must not be added to the rows of another query.
+  if (count === 0 && isNew && live) clear();
   if (count > 0) show("older", leftOut !== 0);
   const number = shownRecords.length;
   const all = leftOut > 0 ? ` of ${(number + leftOut).toLocaleString("en")}` : "";
@@ -224,6 +233,7 @@ async function overview(parameters, signal) {
     if (closer !== length) ({ rows } = await ask(closer));
     [from, to, length] = [begins, ends, closer];
   }
+  if (!rows.length) return 0;
   const total = draw(rows, from, to, length);
   at("total").replaceChildren(element("b", "", total.toLocaleString("en")), ` record${total === 1 ? "" : "s"}`);
   return total;
@@ -241,7 +251,7 @@ async function explainEmpty(signal) {
   wasEmpty = isEmpty;
   show("empty", isEmpty);
   at("state").textContent = "";
-  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? explainEmpty(signal).catch(fail) : ask()), QUERY_PAUSE);
+  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? explainEmpty(signal).catch(failAndRetry) : ask()), QUERY_PAUSE);
   else {
     const wider = element("button", "", "Search all times");
     wider.addEventListener("click", () => {
