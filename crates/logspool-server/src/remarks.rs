@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use crate::cancel::CancelToken;
+use crate::clock::now_ns;
 use crate::query::{Query, Stage, plan};
 use crate::stores::QueryReader;
 use count::count;
@@ -85,8 +86,10 @@ impl Remarks {
             },
             _ => LeftOut::Nothing,
         };
-        let future = asked.ends_now.and_then(|now| {
-            let later = Query { since_ns: Some(now), until_ns: None, ..query.clone() };
+        let future = asked.ends_now.and_then(|asked_ns| {
+            // Records that arrived since the question are not from the future.
+            let since_ns = Some(now_ns().max(asked_ns));
+            let later = Query { since_ns, until_ns: None, ..query.clone() };
             count(answers, &later, COUNT_TIME, cancel)
         });
         Self { left_out, future: future.unwrap_or(0), warnings: warnings::find(answers, query, shown, cancel) }
