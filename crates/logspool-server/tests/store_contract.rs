@@ -280,6 +280,27 @@ fn an_answer_says_how_many_rows_its_limit_cut_off() {
 }
 
 #[test]
+fn words_of_scripts_without_spaces_are_found_inside_others() {
+    let record = |(number, message): (i64, &'static str)| Record {
+        time_ns: Some(number),
+        message: message.into(),
+        ..Record::default()
+    };
+    let sent = [(1, "商品を追加しました"), (2, "注文 商品 ok"), (3, "สินค้าหมด"), (4, "other")];
+    with_each_store(&sent.map(record), |kind, reader| {
+        for (expected, text) in [
+            ("注文 商品 ok 商品を追加しました", "商品"),
+            ("注文 商品 ok", "商品 ok"),
+            ("商品を追加しました", "追加 not other"),
+            ("สินค้าหมด", "หมด"),
+            ("", "商店"),
+        ] {
+            assert_eq!(expected, answer(reader, text, 100).0, "{kind}: {text}");
+        }
+    });
+}
+
+#[test]
 fn records_from_the_future_are_counted_but_not_shown() {
     const HOUR: i64 = 3_600_000_000_000;
     let now = now_ns();
