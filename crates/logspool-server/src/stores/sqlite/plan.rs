@@ -8,8 +8,8 @@ use rusqlite::types::Value;
 
 use super::database::COLUMNS;
 use super::insert::MINUTE_NS;
-use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
 use crate::query::words::is_part;
+use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
 
 /// The index that narrows a search.
 #[derive(Debug, Clone, PartialEq, Eq)]
