@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -65,6 +66,67 @@ def test_queries_can_print_ndjson_csv_counts_and_a_histogram(filled):
     assert 2 == len(bars.splitlines()) and all(len(line) <= 60 for line in bars.splitlines())
 
 
+@pytest.mark.parametrize(
+    ("query", "limit", "said"),
+    [
+        ("disk", 1, "2 records match, the newest 1 are shown (--limit 0 shows all)\n"),
+        ("", 2, "3 records match, the newest 2 are shown (--limit 0 shows all)\n"),
+        ("", 0, ""),
+        ("", 3, ""),
+        ("| count by logger", 1, "2 values, the most frequent 1 are shown (--limit 0 shows all)\n"),
+        ("| last by logger", 1, "2 values, the newest 1 are shown (--limit 0 shows all)\n"),
+        ("| histogram 1m", 1, "2 intervals, the newest 1 are shown (--limit 0 shows all)\n"),
+    ],
+)
+def test_no_row_is_cut_without_a_word(filled, query, limit, said):
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, query, "--limit", str(limit), "--format", "ndjson")
+        assert (limit or 3) == len(done.stdout.splitlines())
+        assert said == done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows", "said"),
+    [
+        (["mesage~disk"], 0, "no record of this time range has a field `mesage`: did you mean `message`?\n"),
+        (["logger=dsk"], 0, 'no record of this time range has logger="dsk": did you mean logger="disk"?\n'),
+        (["n>1"], 1, ""),
+        (["n in (1, 2)"], 2, ""),
+        (["", "--since", "yesterday"], 0, ""),
+        (["", "--since", "1000w", "--until", "1.5h"], 3, ""),
+    ],
+)
+def test_likely_mistakes_are_named_on_stderr(filled, arguments, rows, said):
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, *arguments, "--format", "ndjson")
+        assert (rows, said) == (len(done.stdout.splitlines()), done.stderr)
+
+
+def test_records_from_the_future_are_told(filled):
+    later = [{"message": "ahead", "time": time.time() + 5400}] * 2
+    filled.post("/ingest", "\n".join(map(json.dumps, later)).encode(), "application/x-ndjson")
+    for asked in (["--service", filled.url], ["--store", f"sqlite:{filled.folder}/data"]):
+        done = filled.command("query", *asked, "--format", "ndjson")
+        assert (3, "2 matching records are from the future: the clock of a host is ahead (time>now shows them)\n") == (
+            len(done.stdout.splitlines()),
+            done.stderr,
+        )
+        assert 2 == len(filled.command("query", *asked, "time>now", "--format", "ndjson").stdout.splitlines())
+    assert '{"future":2}' == filled.get("/api/query")[1].splitlines()[-1]
+
+
+def test_an_answer_over_http_ends_with_the_number_of_missing_rows(filled):
+    def last(path: str) -> str:
+        return filled.get(path)[1].splitlines()[-1]
+
+    assert '{"left_out":2}' == last("/api/query?limit=1")
+    assert "3 records match, the newest 1 are shown (limit=0 shows all)" == last("/api/query?limit=1&format=text")
+    assert [{"time": "2026-11-22T10:01:00Z", "count": 2}, {"left_out": 1}] == json.loads(
+        last("/api/histogram?interval=1m&limit=1")
+    )
+    assert "left_out" not in filled.get("/api/query?limit=3")[1]
+
+
 def test_a_field_named_count_can_be_counted(service):
     assert 200 == service.post("/ingest", b'{"count": "a"}\n{"count": "a"}\n{"count": "b"}', "application/json")[0]
     csv = service.command("query", "--service", service.url, "| count by count", "--format", "csv").stdout
@@ -88,6 +150,37 @@ def test_tail_shows_only_matching_new_records(service):
                 "/ingest", b'{"message":"no","level":20}\n{"message":"yes","level":40}', "application/x-ndjson"
             )
             assert "yes" == json.loads(tail.stdout.readline())["message"]
+        finally:
+            tail.kill()
+
+
+def test_a_tail_goes_on_after_its_service_was_away_and_misses_nothing(start_service, tmp_path):
+    def send(service, *messages):
+        body = "\n".join(json.dumps({"message": message, "b": 1, "a": 2}) for message in messages).encode()
+        assert 200 == service.post("/ingest", body, "application/x-ndjson")[0]
+
+    first = start_service()
+    port = first.address("tcp", "http")[1]
+    command = [first.binary, "tail", "--service", first.url, "--format", "ndjson"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tail:
+        try:
+            while json.loads(first.get("/api/stats")[1])["tails"] == 0:
+                assert tail.poll() is None
+            send(first, "before", "same", "same")
+            assert ["before", "same", "same"] == [json.loads(tail.stdout.readline())["message"] for _ in range(3)]
+            first.stop()
+            assert tail.stderr.readline().endswith("; connecting again ...\n")
+            # Records arrive while the tail has no connection, at another address of the same store.
+            folder = tmp_path / "service"
+            other = start_service(folder=folder)
+            send(other, "away", "same")
+            other.stop()
+            listen = f'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:{port}"\n'
+            last = start_service(config=listen, folder=folder)
+            assert "connected again\n" == tail.stderr.readline()
+            assert ["away", "same"] == [json.loads(tail.stdout.readline())["message"] for _ in range(2)]
+            send(last, "after")
+            assert "after" == json.loads(tail.stdout.readline())["message"]
         finally:
             tail.kill()
 

@@ -170,10 +170,66 @@ def test_older_records_load_page_by_page_each_once(service, page):
     for shown in (100, 200, 250):
         page.wait(f"document.querySelectorAll('.record').length === {shown}")
         if shown < 250:
+            page.wait("document.querySelector('#older:enabled')?.checkVisibility()")
             page.click("#older")
     assert [f"m{number}" for number in reversed(range(250))] == page.texts(".message")
     page.wait("document.querySelector('#older').hidden")
     page.wait("document.querySelector('#total').innerText === '250 records'")
+
+
+def test_the_page_shows_all_rows_of_a_count_or_says_how_many_are_missing(service, page):
+    begin = int(time.time()) - 1_200 * 60
+    send(service, *({"message": "m", "time": begin + number * 60, "n": f"n{number}"} for number in range(1_133)))
+    page.go(f"{service.url}/#range=all")
+    page.wait("document.querySelector('#state')?.innerText.startsWith('100 of 1,133 shown')")
+    for query, state, rows in [
+        ("| histogram 1m", "1,133 rows: the newest 1,000 are shown", 1_000),
+        ("| count by n", "1,133 rows: the most frequent 1,000 are shown", 1_000),
+        ("n>=n50 n<n6 | count by n", "110 rows", 110),
+    ]:
+        page.fill("#query", query)
+        page.click("button.main")
+        page.wait(f"document.querySelector('#state').innerText === {json.dumps(state)}")
+        assert rows == page.evaluate("document.querySelectorAll('#values tr').length")
+
+
+def test_an_error_or_an_empty_answer_keeps_the_last_result(service, page):
+    send(service, {"message": "paid", "service": "checkout"}, {"message": "refused"})
+    page.go(service.url)
+    page.wait("document.querySelectorAll('.record').length === 2")
+    for query, sentence, place in [
+        ("paid or (", "cannot read the query", "#error"),
+        ("nothing", "No matching records. The last result is shown below.", "#state"),
+        ("service=chekout", 'did you mean service="checkout"?', "#remarks"),
+        ("level:error", "write level=error", "#error"),
+    ]:
+        page.fill("#query", query)
+        page.click("button.main")
+        page.wait(f"document.querySelector({json.dumps(place)}).innerText.includes({json.dumps(sentence)})")
+        assert ["refused", "paid"] == page.texts(".message")
+        assert page.evaluate("document.querySelector('#result').matches('.is-old')")
+    page.fill("#query", "paid")
+    page.click("button.main")
+    page.wait("document.querySelectorAll('.record').length === 1 && document.querySelector('#error').hidden")
+    assert not page.evaluate("document.querySelector('#result').matches('.is-old')")
+
+
+def test_the_page_asks_again_when_its_service_was_away(start_service, page, tmp_path):
+    service = start_service()
+    port = service.address("tcp", "http")[1]
+    send(service, {"message": "before"})
+    page.go(service.url)
+    page.wait("document.querySelectorAll('.record').length === 1")
+    service.stop()
+    page.click("button.main")
+    page.wait("document.querySelector('#error').innerText.startsWith('The service cannot be reached.')")
+    assert ["before"] == page.texts(".message")
+    listen = f'listen = ["tcp://127.0.0.1:0"]\nhttp = "127.0.0.1:{port}"\n'
+    again = start_service(config=listen, folder=tmp_path / "service")
+    send(again, {"message": "after"})
+    page.wait("document.querySelectorAll('.record').length === 2 && document.querySelector('#error').hidden")
+    # The browser reports the requests that failed.
+    page.complaints.clear()
 
 
 def test_live_records_appear_by_themselves_and_wait_while_paused(service, page):

@@ -45,6 +45,7 @@ pub mod origin;
 pub mod peer;
 pub mod protocols;
 pub mod query;
+pub mod remarks;
 mod resolved;
 pub mod scheduler;
 pub mod sender_zones;

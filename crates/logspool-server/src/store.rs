@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::cancel::CancelToken;
 use crate::delivery::{Delivery, Outcome};
@@ -92,6 +93,18 @@ pub trait QueryReader: Send + Sync {
     /// The store cannot be read.
     fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError>;
 
+    /// Begins an answer that ends with an error after `time`, if the time limit of the store is not shorter.
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read, or not in this time.
+    fn begin_within(
+        &self,
+        query: &Query,
+        time: Duration,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn QueryAnswer>, StoreError>;
+
     /// Maximum number of queries that the store answers at the same time, if there are `threads` query threads.
     fn max_parallel(&self, threads: usize) -> usize {
         threads
@@ -122,6 +135,12 @@ pub trait QueryAnswer: Send {
     /// The store cannot be read, the answer took too long, or it was cancelled. After an error the answer cannot be
     /// resumed.
     fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError>;
+
+    /// Number of rows that the limit of the query cut off, after the last row. It is 0 for records, because the store
+    /// does not read those beyond the limit.
+    fn left_out(&self) -> u64 {
+        0
+    }
 }
 
 /// Progress of an answer.

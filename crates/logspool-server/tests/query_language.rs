@@ -10,6 +10,9 @@ use proptest::prelude::*;
 const NOW: i64 = 1_795_341_600_000_000_000;
 const HOUR: i64 = 3_600_000_000_000;
 
+const EXPECTED_VALUE: &str =
+    "expected a value or `)`: write FIELD in (a, \"b c\"), or quote \"in\" to search for the word";
+
 fn phrase(text: &str) -> Filter {
     Filter::Phrase(Phrase::new(text).unwrap())
 }
@@ -78,6 +81,21 @@ fn queries_match_the_intended_records() {
         (equal(extra("id"), text("1e999")), "id=1e999"),
         (equal(extra("id"), text("True")), "id=True"),
         (equal(extra("level"), text("loud")), r#""level"=loud"#),
+        (Or(vec![equal(extra("user"), text("u1")), equal(extra("user"), text("u2"))]), "user in (u1,u2)"),
+        (
+            Or(vec![equal(extra("n"), Literal::Int(1)), equal(extra("n"), text("b, c")), equal(extra("n"), text("1"))]),
+            r#"n IN ( 1 , "b, c" "1" )"#,
+        ),
+        (equal(Field::Level, Literal::Int(40)), "level in (error)"),
+        (not(Or(vec![equal(Field::Host, text("a")), equal(Field::Host, text("b"))])), "host not in (a b)"),
+        (And(vec![phrase("in"), phrase("user"), Or(vec![phrase("a"), phrase("b")])]), "in user (a or b)"),
+        (phrase("https example org a"), "https://example.org/a"),
+        (
+            And(vec![phrase("std vec"), phrase("c temp"), phrase("10 00"), phrase("error")]),
+            r"std::vec C:\temp 10:00 error:",
+        ),
+        (phrase("level error"), r#""level:error""#),
+        (phrase("select from"), r#""SELECT * FROM""#),
         (equal(extra("a b"), text("")), r#""a b"="""#),
         (matches(extra("path"), r"^/a\d|\\"), r#"path~"^/a\d|\\""#),
         (matches(Field::Message, r#"\"x\""#), r#"message~"\"x\"""#),
@@ -98,6 +116,8 @@ fn stages_follow_a_bar() {
         (histogram(60), "| histogram 1m"),
         (histogram(7_200), "| histogram 2h"),
         (histogram(86_400), "| histogram 1d"),
+        (histogram(604_800), "| histogram 1w"),
+        (histogram(5_400), "| histogram 1.5h"),
     ] {
         assert_eq!(Ok(Expression { filter: Filter::All, stage: expected }), parse(query, NOW), "{query}");
     }
@@ -105,7 +125,7 @@ fn stages_follow_a_bar() {
 
 #[test]
 fn errors_have_the_position_and_a_fix() {
-    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+    let no_time = "not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, yesterday, 15m (ago) or now";
     for (position, message, query) in [
         (0, "expected a field before `=`: write FIELD=VALUE", "=5"),
         (6, "expected a value", "level="),
@@ -124,6 +144,21 @@ fn errors_have_the_position_and_a_fix() {
             "only whole words match, and `*` alone means all records: for a part of a word, write message~\"part\"",
             "time*",
         ),
+        (2, "`:` is not an operator: write level=error, or quote the text to search for it", "a level:error"),
+        (0, "`:` is not an operator: write service=checkout, or quote the text to search for it", "service:checkout"),
+        (0, "`:` is not an operator: write level=VALUE, or quote the text to search for it", "level: error"),
+        (0, "`:` is not an operator: write service=VALUE, or quote the text to search for it", r#"service:"a b""#),
+        (0, "`:` is not an operator: leave it out, as in duration_ms>100", "duration_ms:>100"),
+        (
+            4,
+            "`*` is not a wildcard: for a part of a word write message~\"part\", or leave the `*` out",
+            r#"not "out of memor*""#,
+        ),
+        (0, "values inside lists cannot be searched by a path: for a key with this name, quote it", "items[*].sku=A"),
+        (11, EXPECTED_VALUE, "user in (a or b)"),
+        (9, EXPECTED_VALUE, "user in ()"),
+        (8, "this list is not closed: write `)` at its end", "user in (a"),
+        (10, "unknown level: write debug, info, warning, error, critical or a number", "level in (loud)"),
         (2, "no letter or digit to search for: for other characters write message~\"...\"", "a ---"),
         (0, "`and` joins two conditions: to search for the word, write \"and\"", "and"),
         (4, "expected a word, a phrase or a comparison", "a or"),
@@ -141,8 +176,9 @@ fn errors_have_the_position_and_a_fix() {
         (7, "expected `by`: write | last by FIELD", "| last host"),
         (9, "expected a field: write | last by FIELD", "| last by"),
         (14, "not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)", "arrival_delay>5"),
-        (10, "expected a duration: write | histogram 1m (s, m, h or d)", "|histogram"),
-        (12, "expected a duration: write | histogram 1m (s, m, h or d)", "| histogram 0m"),
+        (10, "expected a duration: write | histogram 1m (s, m, h, d or w)", "|histogram"),
+        (12, "expected a duration: write | histogram 1m (s, m, h, d or w)", "| histogram 0m"),
+        (12, "an interval has whole seconds: write | histogram 1s", "| histogram 1.5s"),
         (17, "expected the end of the query", "| count by level | histogram 1m"),
     ] {
         let error = parse(query, NOW).unwrap_err();

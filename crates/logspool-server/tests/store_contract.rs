@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use logspool_server::batch::{Arrival, Batch};
+use logspool_server::cancel::CancelToken;
 use logspool_server::delivery::{Chunk, Delivery, Outcome};
 use logspool_server::limits::parts::Retention;
 use logspool_server::query::{Expression, Query, parse};
 use logspool_server::record::Record;
+use logspool_server::remarks::{AskedQuery, LeftOut, Remarks};
 use logspool_server::stores::kind::{StoreKind, StoreSettings};
 use logspool_server::stores::private::Readers;
-use logspool_server::stores::{self, AnswerRow, QueryReader, RowFlow, StoreAddress};
+use logspool_server::stores::{self, AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreAddress};
 use logspool_server::value::Value;
 use postgres::batches::now_ns;
 
@@ -224,6 +226,149 @@ fn the_newest_record_of_each_value_is_found() {
             ("", "nothing | last by host"),
         ] {
             assert_eq!(expected, messages(&find(reader, text)), "{kind}: {text}");
+        }
+    });
+}
+
+/// The rows of an answer as text, and the remarks on it.
+fn answer(reader: &dyn QueryReader, text: &str, limit: u64) -> (String, Remarks) {
+    let Expression { filter, stage } = parse(text, now_ns()).unwrap();
+    let query = Query { filter, stage, since_ns: None, until_ns: None, limit: Some(limit) };
+    let asked = AskedQuery::new(query, now_ns());
+    let mut rows = Vec::new();
+    let mut each = |row: AnswerRow<'_>| {
+        rows.push(match row {
+            AnswerRow::Record(record) => record.message.into_owned(),
+            AnswerRow::Count(value, count) => format!("{}:{count}", value.unwrap_or("-")),
+            AnswerRow::Interval(time, count) => format!("{}:{count}", time / 60_000_000_000),
+        });
+        RowFlow::Continue
+    };
+    let mut found = reader.begin(&asked.query, &CancelToken::default()).unwrap();
+    while found.resume(&mut each).unwrap() == AnswerProgress::Paused {}
+    let cut = found.left_out();
+    let shown = rows.len() as u64;
+    (rows.join(" "), Remarks::of_answer(reader, &asked, shown, cut, &CancelToken::default()))
+}
+
+#[test]
+fn an_answer_says_how_many_rows_its_limit_cut_off() {
+    let record = |number: i64| Record {
+        time_ns: Some(number * 60_000_000_000),
+        message: number.to_string().into(),
+        host: Some(if number < 4 { "a".into() } else { number.to_string().into() }),
+        ..Record::default()
+    };
+    let sent: Vec<_> = (0..7).map(record).collect();
+    with_each_store(&sent, |kind, reader| {
+        for (expected, left_out, text, limit) in [
+            ("6 5", LeftOut::Rows(5), "", 2),
+            ("6 5", LeftOut::Rows(2), "host<a or 3", 2),
+            ("6 5 4", LeftOut::Nothing, "host!=a", 3),
+            ("6 5 4", LeftOut::Nothing, "host!=a", 4),
+            ("a:4 4:1", LeftOut::Rows(2), "| count by host", 2),
+            ("a:4 4:1 5:1 6:1", LeftOut::Nothing, "| count by host", 4),
+            ("6 5", LeftOut::Rows(2), "| last by host", 2),
+            // The newest intervals stay, in their order.
+            ("4:1 5:1 6:1", LeftOut::Rows(4), "| histogram 1m", 3),
+            ("0:1 1:1 2:1 3:1", LeftOut::Nothing, "host=a | histogram 1m", 4),
+        ] {
+            let remarks = Remarks { left_out, ..Remarks::default() };
+            assert_eq!((expected.to_owned(), remarks), answer(reader, text, limit), "{kind}: {text}");
+        }
+    });
+}
+
+#[test]
+fn words_of_scripts_without_spaces_are_found_inside_others() {
+    let record = |(number, message): (i64, &'static str)| Record {
+        time_ns: Some(number),
+        message: message.into(),
+        ..Record::default()
+    };
+    let sent = [(1, "商品を追加しました"), (2, "注文 商品 ok"), (3, "สินค้าหมด"), (4, "other")];
+    with_each_store(&sent.map(record), |kind, reader| {
+        for (expected, text) in [
+            ("注文 商品 ok 商品を追加しました", "商品"),
+            ("注文 商品 ok", "商品 ok"),
+            ("商品を追加しました", "追加 not other"),
+            ("สินค้าหมด", "หมด"),
+            ("", "商店"),
+        ] {
+            assert_eq!(expected, answer(reader, text, 100).0, "{kind}: {text}");
+        }
+    });
+}
+
+#[test]
+fn records_from_the_future_are_counted_but_not_shown() {
+    const HOUR: i64 = 3_600_000_000_000;
+    let now = now_ns();
+    let record = |(message, age): (&'static str, i64)| Record {
+        time_ns: Some(now - age),
+        arrived_ns: Some(now),
+        message: message.into(),
+        ..Record::default()
+    };
+    let sent = [("past", HOUR), ("ahead a", -HOUR), ("ahead b", -30 * HOUR)].map(record);
+    with_each_store(&sent, |kind, reader| {
+        for (expected, future, text) in [
+            ("past", 2, ""),
+            ("", 1, "b"),
+            ("-:1", 2, "| count by host"),
+            ("past", 2, "| last by host"),
+            ("ahead b ahead a", 0, "time>now"),
+            ("ahead a past", 0, "time<2100-01-01 not b"),
+        ] {
+            let (rows, remarks) = answer(reader, text, 100);
+            assert_eq!((expected, future), (&*rows, remarks.future), "{kind}: {text}");
+        }
+    });
+}
+
+#[test]
+fn likely_mistakes_in_a_query_are_named() {
+    let record = |(number, service): (i64, &'static str)| Record {
+        message: number.to_string().into(),
+        host: Some("web-1".into()),
+        fields: vec![
+            ("service".into(), Value::text(service)),
+            ("billed".into(), if number < 2 { Value::Int(number * 1_000) } else { Value::text("1200") }),
+        ],
+        ..Record::default()
+    };
+    let sent = [(0, "checkout"), (1, "shop"), (2, "checkout"), (3, "shop")].map(record);
+    with_each_store(&sent, |kind, reader| {
+        for (expected, text) in [
+            (vec!["no record of this time range has a field `mesage`: did you mean `message`?"], "mesage~\"x\""),
+            (vec!["no record of this time range has a field `sevrice`: did you mean `service`?"], "not (sevrice!=a)"),
+            (vec!["no record of this time range has a field `quux`"], "quux in (a, b) checkout"),
+            (vec!["no record of this time range has a field `servce`: did you mean `service`?"], "| count by servce"),
+            (
+                vec!["no record of this time range has service=\"chekout\": did you mean service=\"checkout\"?"],
+                "service=chekout",
+            ),
+            (vec!["no record of this time range has host=\"web-2\": did you mean host=\"web-1\"?"], "host=web-2"),
+            (vec!["no record of this time range has service=\"zzz\""], "service=zzz"),
+            (
+                vec![
+                    "2 records have text in `billed`, which is not compared with a number: they are left out of billed>",
+                ],
+                "billed>500",
+            ),
+            (
+                vec![
+                    "1 records have text in `billed`, which is not compared with a number: they are left out of billed<=",
+                ],
+                "billed<=500 service=shop | count by service",
+            ),
+            (vec![], "nothing"),
+            (vec![], "service=shop host=web-1 nothing"),
+            (vec![], "billed=\"1200\""),
+            (vec![], "| count by service"),
+            (vec![], "| count by host"),
+        ] {
+            assert_eq!(expected, answer(reader, text, 100).1.warnings, "{kind}: {text}");
         }
     });
 }

@@ -20,14 +20,26 @@ pub(super) enum ColourChoice {
 impl ColourChoice {
     /// Returns the width and the colour of text on stdout.
     pub fn text_style(self) -> TextStyle {
-        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-        let colour = match self {
-            Self::Always => Colour::On,
-            Self::Auto if is_wanted && io::stdout().is_terminal() => Colour::On,
-            _ => Colour::Off,
-        };
+        let colour = self.on(&io::stdout());
         let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let columns = columns.or_else(|| terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)));
         TextStyle { colour, columns: columns.unwrap_or(100) }
+    }
+
+    /// Returns the colour of messages on stderr. They are coloured only on a terminal.
+    pub fn of_messages(self) -> Colour {
+        match self {
+            Self::Always => Self::Auto.on(&io::stderr()),
+            choice => choice.on(&io::stderr()),
+        }
+    }
+
+    fn on(self, stream: &impl IsTerminal) -> Colour {
+        let is_wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        match self {
+            Self::Always => Colour::On,
+            Self::Auto if is_wanted && stream.is_terminal() => Colour::On,
+            _ => Colour::Off,
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::buffered_stdout::BufferedStdout;
 use super::client;
 use super::colour::ColourChoice;
 use super::failure::CommandFailure;
+use crate::cancel::CancelToken;
 use crate::clock::{now_ns, rfc3339};
 use crate::http;
 use crate::limits::Limits;
@@ -16,9 +17,11 @@ use crate::opening;
 use crate::query::time::parse_time;
 use crate::query::{self, Expression, Query};
 use crate::record::Record;
-use crate::show::{Format, Output};
-use crate::stores::{AnswerRow, RowFlow, StoreAddress};
+use crate::remarks::{AskedQuery, Remarks};
+use crate::show::{Colour, Format, Output};
+use crate::stores::{AnswerProgress, AnswerRow, RowFlow, StoreAddress, StoreError};
 use crate::value::Value;
+use crate::visible::visible;
 
 /// Default number of rows.
 const DEFAULT_ROWS: u64 = 100;
@@ -40,13 +43,13 @@ pub(super) struct QueryArguments {
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
     store: Option<StoreAddress>,
-    /// Only records from this time on: 15m, 1h, 2d (ago), or a time as 2026-11-22T10:00:00Z.
+    /// Only records from this time on: 15m, 1.5h, 2d, 1w (ago), yesterday, or a time as 2026-11-22T10:00:00Z (UTC).
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only records before this time.
+    /// Only records before this time; default: now.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Maximum number of rows. Default: 100 records; all rows of a count or histogram.
+    /// Maximum number of rows; 0: all. Default: 100 records; all rows of a count or histogram.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// Output format.
@@ -68,7 +71,11 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
         text.as_ref().map(read).transpose()
     };
     let (since_ns, until_ns) = (time("since", &arguments.since)?, time("until", &arguments.until)?);
-    let limit = arguments.limit.or(expression.has_records().then_some(DEFAULT_ROWS));
+    let limit = match arguments.limit {
+        None => expression.has_records().then_some(DEFAULT_ROWS),
+        Some(0) => None,
+        limit => limit,
+    };
     let look = arguments.color.text_style();
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
@@ -76,40 +83,69 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
         let asked = query_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
         // Write the rows that came also if the answer broke off.
         let written = output.finish();
-        asked?;
+        let (remarks, shown) = asked?;
         written?;
+        print_remarks(&remarks, expression.stage.as_ref(), shown, arguments.color);
         return Ok(());
     };
     let out = BufferedStdout::stdout(Instant::now() + Limits::default().query_time())?;
     let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
     let Expression { filter, stage } = expression;
-    let asked = query_store(store, &Query { filter, stage, since_ns, until_ns, limit }, &mut output);
+    let query = AskedQuery::new(Query { filter, stage, since_ns, until_ns, limit }, now);
+    let asked = query_store(store, &query, &mut output);
     // Write the rows that came also if the answer broke off.
     let written = output.finish();
-    asked?;
+    let (remarks, shown) = asked?;
     written?;
+    print_remarks(&remarks, query.query.stage.as_ref(), shown, arguments.color);
     Ok(())
 }
 
-fn query_store(store: &StoreAddress, query: &Query, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
-    let answers = opening::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
-    store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
-    let mut unwritten = None;
-    let answered = answers.run(query, &mut |found| match output.row(&found) {
-        Ok(()) => RowFlow::Continue,
-        Err(error) => {
-            unwritten = Some(error);
-            RowFlow::Stop
+/// Prints the remarks on an answer with `shown` rows to stderr, below the rows.
+fn print_remarks(remarks: &Remarks, stage: Option<&query::Stage>, shown: u64, color: ColourChoice) {
+    for sentence in remarks.sentences(stage, shown, "--limit 0") {
+        let sentence = visible(&sentence);
+        match color.of_messages() {
+            Colour::On => eprintln!("\x1b[33m{sentence}\x1b[0m"),
+            Colour::Off => eprintln!("{sentence}"),
         }
-    });
-    match unwritten {
-        Some(error) => Err(error.into()),
-        None => answered.map_err(|error| CommandFailure::Failed(error.to_string())),
     }
 }
 
+/// Returns the remarks on the answer and the number of its rows.
+fn query_store(
+    store: &StoreAddress,
+    asked: &AskedQuery,
+    output: &mut Output<impl Write>,
+) -> Result<(Remarks, u64), CommandFailure> {
+    let answers = opening::open_for_queries(store).map_err(|error| CommandFailure::Failed(error.to_string()))?;
+    store.warnings().iter().for_each(|why| eprintln!("warning: {why}"));
+    let (mut unwritten, mut shown) = (None, 0);
+    let mut each = |found: AnswerRow<'_>| {
+        shown += 1;
+        match output.row(&found) {
+            Ok(()) => RowFlow::Continue,
+            Err(error) => {
+                unwritten = Some(error);
+                RowFlow::Stop
+            }
+        }
+    };
+    let cancel = CancelToken::default();
+    let mut run = || {
+        let mut answer = answers.begin(&asked.query, &cancel)?;
+        while answer.resume(&mut each)? == AnswerProgress::Paused {}
+        Ok(answer.left_out())
+    };
+    let answered = run().map_err(|error: StoreError| CommandFailure::Failed(error.to_string()));
+    if let Some(error) = unwritten {
+        return Err(error.into());
+    }
+    Ok((Remarks::of_answer(&*answers, asked, shown, answered?, &cancel), shown))
+}
+
 /// Asks the service for lines of JSON and formats the rows in this process, because only this process knows the
-/// terminal.
+/// terminal. Returns the remarks on the answer and the number of its rows.
 fn query_service(
     arguments: &QueryArguments,
     since_ns: Option<i64>,
@@ -117,22 +153,28 @@ fn query_service(
     limit: Option<u64>,
     expression: &Expression,
     output: &mut Output<impl Write>,
-) -> Result<(), CommandFailure> {
+) -> Result<(Remarks, u64), CommandFailure> {
     let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::AutoSi));
     let mut parameters = vec![("q", expression.to_string())];
     parameters.extend(text(since_ns).map(|time| ("since", time)));
     parameters.extend(text(until_ns).map(|time| ("until", time)));
-    parameters.extend(limit.map(|limit| ("limit", limit.to_string())));
+    parameters.push(("limit", limit.unwrap_or(0).to_string()));
     let parameters: Vec<_> = parameters.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let body = client::get_body(&arguments.service, "/api/query", &parameters)?;
+    let (mut remarks, mut shown) = (Remarks::default(), 0);
     for line in BufReader::new(body).lines() {
         let line = line.map_err(|error| CommandFailure::Failed(format!("the answer was interrupted: {error}")))?;
         if let Some(why) = http::reason(&line) {
             return Err(CommandFailure::Failed(format!("the answer is not complete: {why}")));
         }
+        if let Some(read) = Remarks::from_json(&line) {
+            remarks = read;
+            continue;
+        }
+        shown += 1;
         write_row(&line, expression, output)?;
     }
-    Ok(())
+    Ok((remarks, shown))
 }
 
 fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write>) -> Result<(), CommandFailure> {
@@ -171,7 +213,7 @@ fn value_text(value: &Value<'_>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::show::{Colour, TextStyle};
+    use crate::show::TextStyle;
 
     fn shown(query: &str, line: &str) -> Result<String, CommandFailure> {
         let expression = query::parse(query, 0).unwrap();

@@ -24,6 +24,7 @@ use crate::decoders::convert;
 use crate::peer::Peer;
 use crate::query::time::{parse_duration, parse_time};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
+use crate::remarks::{AskedQuery, Remarks};
 use crate::show::{Colour, Format, Output, TextStyle};
 use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreError};
 
@@ -84,18 +85,23 @@ fn and_level(comparison: Comparison, level: i64, filter: Filter) -> Filter {
 }
 
 impl QueryParameters {
-    fn query(&self) -> Result<Query, HttpError> {
+    fn query(&self) -> Result<AskedQuery, HttpError> {
         let now = now_ns();
         let expression = expression(&self.q, self.level.as_deref(), now)?;
         let time = |text: &Option<String>| text.as_deref().map(|text| parse_time(text, now)).transpose();
         let is_list = expression.has_records();
-        Ok(Query {
+        let query = Query {
             filter: expression.filter,
             stage: expression.stage,
             since_ns: time(&self.since).map_err(bad_request)?,
             until_ns: time(&self.until).map_err(bad_request)?,
-            limit: self.limit.or(is_list.then_some(DEFAULT_ROWS)),
-        })
+            limit: match self.limit {
+                None => is_list.then_some(DEFAULT_ROWS),
+                Some(0) => None,
+                limit => limit,
+            },
+        };
+        Ok(AskedQuery::new(query, now))
     }
 }
 
@@ -119,23 +125,23 @@ pub(super) async fn query(
 }
 
 /// Returns a function that writes the rows of an answer.
-fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> WriteAnswer {
+fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) -> WriteAnswer {
     let mut answer = None;
-    let mut has_rows = false;
+    let mut shown = 0;
     let mut output = Some(Output::new(
         Vec::new(),
         format,
-        query.stage.as_ref(),
+        asked.query.stage.as_ref(),
         TextStyle { colour: Colour::Off, columns: COLUMNS },
     ));
     Box::new(move |cancel, pieces| {
         let answer = match &mut answer {
             Some(answer) => answer,
-            none => none.insert(answers.begin(&query, cancel).map_err(|error| unavailable(&error))?),
+            none => none.insert(answers.begin(&asked.query, cancel).map_err(|error| unavailable(&error))?),
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
         let mut each = |found: AnswerRow<'_>| {
-            has_rows = true;
+            shown += 1;
             match writing.row(&found).and_then(|()| hand_over(writing.writer(), pieces)) {
                 Ok(()) if pieces.is_full() => RowFlow::Pause,
                 Ok(()) => RowFlow::Continue,
@@ -145,7 +151,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         };
         let resumed = answer.resume(&mut each);
         if let Err(StoreError::Fatal(_)) = resumed
-            && has_rows
+            && shown > 0
         {
             // A file is damaged. The client gets the rows of the other files, and then the reason.
             // Writing to memory cannot fail.
@@ -158,11 +164,30 @@ fn write_rows(answers: Arc<dyn QueryReader>, query: Query, format: Format) -> Wr
         if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {
-            let rest = output.finish().and_then(|mut rest| hand_over(&mut rest, pieces));
+            let rest = output.finish().and_then(|mut rest| {
+                hand_over(&mut rest, pieces)?;
+                // The client gets the rows before the remarks, which may take a second.
+                pieces.flush()
+            });
             rest.map_err(|error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
+            let remarks = Remarks::of_answer(&*answers, &asked, shown, answer.left_out(), cancel);
+            write_remarks(&remarks, format, &asked.query, shown, pieces);
         }
         Ok(progress)
     })
+}
+
+/// Writes the remarks as the last lines of an answer. CSV has no place for them.
+fn write_remarks(remarks: &Remarks, format: Format, query: &Query, shown: u64, to: &mut AnswerWriter) {
+    let lines = match format {
+        Format::Ndjson => remarks.to_json().into_iter().collect(),
+        Format::Text => remarks.sentences(query.stage.as_ref(), shown, "limit=0"),
+        Format::Csv => Vec::new(),
+    };
+    for line in lines {
+        // Writing to memory cannot fail.
+        let _ = writeln!(to, "{line}");
+    }
 }
 
 fn hand_over(from: &mut Vec<u8>, to: &mut AnswerWriter) -> io::Result<()> {
@@ -177,7 +202,7 @@ pub(super) async fn histogram(
     Extension(peer): Extension<Peer>,
     Asked(asked): Asked<QueryParameters>,
 ) -> Result<Response, HttpError> {
-    let mut query = asked.query()?;
+    let mut query = asked.query()?.query;
     if query.stage.is_some() {
         return Err(bad_request("a histogram counts records: remove | and the stage after it"));
     }
@@ -188,7 +213,7 @@ pub(super) async fn histogram(
     let interval_ns = parse_duration(interval)
         .ok_or_else(|| bad_request(format!("invalid interval {interval:?}: write 30s, 1m, 1h or 1d")))?;
     query.stage = Some(Stage::Histogram { interval_ns });
-    query.limit = asked.limit;
+    query.limit = asked.limit.filter(|limit| *limit > 0);
     let levels = match asked.by.as_deref() {
         None => &[][..],
         Some("level") => &LEVELS,
@@ -222,7 +247,8 @@ fn write_bars(answers: Arc<dyn QueryReader>, query: Query, levels: &'static [i64
 /// Start of an interval, its level if there is one, and the number of records.
 type Bar = (i64, Option<i64>, u64);
 
-/// The rows of a histogram. If a file is damaged, the last row names it: `{"error": text}`.
+/// The rows of a histogram. If the limit cut some off, a further row has their number: `{"left_out": number}`. If a file
+/// is damaged, the last row names it: `{"error": text}`.
 fn bars(
     answers: &dyn QueryReader,
     query: &Query,
@@ -230,8 +256,11 @@ fn bars(
     cancel: &CancelToken,
 ) -> Result<Vec<Value>, HttpError> {
     let mut damage = None;
-    let counts = count(answers, query, levels, cancel, &mut damage)?;
+    let (counts, cut) = count(answers, query, levels, cancel, &mut damage)?;
     let mut bars: Vec<_> = counts.into_iter().map(|(time, level, count)| bar(time, level, count)).collect();
+    if cut > 0 {
+        bars.push(json!({ "left_out": cut }));
+    }
     match damage {
         Some(damage) if bars.is_empty() => return Err(unavailable(&damage)),
         damage => bars.extend(damage.map(|damage| json!({ "error": damage.to_string() }))),
@@ -247,7 +276,9 @@ fn count(
     levels: &'static [i64],
     cancel: &CancelToken,
     damage: &mut Option<StoreError>,
-) -> Result<Vec<Bar>, HttpError> {
+) -> Result<(Vec<Bar>, usize), HttpError> {
+    let limit = query.limit;
+    let query = &Query { limit: None, ..query.clone() };
     let mut counts = Vec::new();
     if levels.is_empty() {
         intervals(answers, query, None, cancel, &mut counts, damage)?;
@@ -263,8 +294,9 @@ fn count(
         intervals(answers, &Query { filter, ..query.clone() }, Some(*level), cancel, &mut counts, damage)?;
     }
     counts.sort_unstable();
-    counts.truncate(query.limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX)));
-    Ok(counts)
+    let cut = limit.map_or(0, |limit| counts.len().saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX)));
+    counts.drain(..cut);
+    Ok((counts, cut))
 }
 
 fn intervals(
@@ -355,6 +387,8 @@ fn unavailable(error: &StoreError) -> HttpError {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::record::Record;
     use crate::stores::{QueryAnswer, StoreError};
@@ -365,6 +399,15 @@ mod tests {
     impl QueryReader for Endless {
         fn begin(&self, _: &Query, _: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
             Ok(Box::new(Self(0)))
+        }
+
+        fn begin_within(
+            &self,
+            query: &Query,
+            _: Duration,
+            cancel: &CancelToken,
+        ) -> Result<Box<dyn QueryAnswer>, StoreError> {
+            self.begin(query, cancel)
         }
     }
 
@@ -385,7 +428,7 @@ mod tests {
     #[test]
     fn an_unread_answer_pauses_and_resumes_with_the_next_row() {
         let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
-        let mut produce = write_rows(Arc::new(Endless(0)), query, Format::Ndjson);
+        let mut produce = write_rows(Arc::new(Endless(0)), AskedQuery::new(query, 0), Format::Ndjson);
         let mut text = Vec::new();
         for _ in 0..3 {
             let mut pieces = AnswerWriter::unread();

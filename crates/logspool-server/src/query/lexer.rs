@@ -109,6 +109,11 @@ pub(super) fn is_word(text: &str) -> bool {
     !text.is_empty() && word_length(text) == text.len()
 }
 
+/// True for keywords, which cannot be search words.
+pub(super) fn is_keyword(word: &str) -> bool {
+    ["and", "or", "not"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
+}
+
 /// Removes the escapes of quoted text: `\"` is a quote and `\\` a backslash. Any other backslash is kept.
 pub(super) fn unquoted(inner: &str) -> Cow<'_, str> {
     if !inner.contains('\\') {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::field::FieldKind as Values;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
+use super::misread;
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
 use crate::decoders::convert;
@@ -17,6 +18,9 @@ impl<'a> Parser<'_, 'a> {
                 format!("expected a field before the operator: for a key with this name, write \"{}\"", key.text);
             return Err(QueryError::new(self.text, key.position, message));
         };
+        if let Some(message) = misread::reason_of_name(key) {
+            return Err(QueryError::new(self.text, key.position, message));
+        }
         let value = match self.tokens.first().copied() {
             Some(token @ QueryToken { kind: TokenKind::Quoted(_), .. }) => token,
             Some(token @ QueryToken { kind: TokenKind::Word, .. }) if !parser::is_keyword(token.text) => token,
@@ -58,7 +62,7 @@ impl<'a> Parser<'_, 'a> {
         }
     }
 
-    fn compare(&self, field: Field, comparison: Comparison, value: QueryToken<'a>) -> Result<Filter, QueryError> {
+    pub fn compare(&self, field: Field, comparison: Comparison, value: QueryToken<'a>) -> Result<Filter, QueryError> {
         let (text, is_quoted) = match value.kind {
             TokenKind::Quoted(inner) => (lexer::unquoted(inner), true),
             _ => (Cow::Borrowed(value.text), false),

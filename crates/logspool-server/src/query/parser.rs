@@ -6,10 +6,13 @@
 //! and     = not { [ "and" ] not }
 //! not     = "not" not | "(" or ")" | term
 //! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
+//!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")"
 //! stage   = "count" "by" FIELD | "last" "by" FIELD | "histogram" LENGTH
 //! ```
 
+pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
+use super::misread;
 use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
 
 /// Maximum length of a query in bytes. Chosen: it is far more than a person writes, and enough for a program that lists
@@ -69,11 +72,6 @@ pub(super) struct Parser<'t, 'a> {
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
-}
-
-/// True for keywords, which cannot be search words.
-pub(super) fn is_keyword(word: &str) -> bool {
-    ["and", "or", "not"].iter().any(|keyword| word.eq_ignore_ascii_case(keyword))
 }
 
 impl<'a> Parser<'_, 'a> {
@@ -154,11 +152,23 @@ impl<'a> Parser<'_, 'a> {
         Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
     }
 
-    fn term(&mut self, depth: usize) -> Result<Filter, QueryError> {
+    /// Counts a word, phrase or comparison.
+    pub fn count_term(&mut self) -> Result<(), QueryError> {
         self.terms += 1;
         if self.terms > MAX_TERMS {
             return Err(self.error(format!("more than {MAX_TERMS} words, phrases and comparisons: split the query")));
         }
+        Ok(())
+    }
+
+    /// True if the token with this index is the `in` of a list.
+    fn is_at_list(&self, index: usize) -> bool {
+        let Some([word, open, ..]) = self.tokens.get(index..) else { return false };
+        word.kind == TokenKind::Word && word.text.eq_ignore_ascii_case("in") && open.kind == TokenKind::Open
+    }
+
+    fn term(&mut self, depth: usize) -> Result<Filter, QueryError> {
+        self.count_term()?;
         let begins = self.tokens;
         let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
         let message = match token.kind {
@@ -170,6 +180,14 @@ impl<'a> Parser<'_, 'a> {
                 Some(QueryToken { kind: TokenKind::Operator(operator), .. }) => {
                     self.next();
                     return self.comparison(token, *operator, depth);
+                }
+                _ if self.is_at_list(0) => return self.list(token),
+                _ if self.is_at_word("not") && self.is_at_list(1) => {
+                    if depth >= MAX_DEPTH {
+                        return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and `not`")));
+                    }
+                    self.next();
+                    return Ok(Filter::Not(Box::new(self.list(token)?)));
                 }
                 _ => return self.phrase(token),
             },
@@ -184,6 +202,9 @@ impl<'a> Parser<'_, 'a> {
 
     fn phrase(&self, token: QueryToken<'a>) -> Result<Filter, QueryError> {
         let error = |message: String| Err(QueryError::new(self.text, token.position, message));
+        if let Some(message) = misread::reason(token, self.tokens.first()) {
+            return error(message);
+        }
         match token.kind {
             TokenKind::Word if token.text == "*" => return Ok(Filter::All),
             TokenKind::Word if token.text.contains('*') => {
@@ -224,11 +245,14 @@ impl<'a> Parser<'_, 'a> {
         }
         if self.take_word("histogram") {
             return match self.tokens.first().and_then(|token| time::parse_duration(token.text)) {
+                Some(interval_ns) if interval_ns % 1_000_000_000 > 0 => {
+                    Err(self.error("an interval has whole seconds: write | histogram 1s"))
+                }
                 Some(interval_ns) => {
                     self.next();
                     Ok(Stage::Histogram { interval_ns })
                 }
-                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h or d)")),
+                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h, d or w)")),
             };
         }
         if self.take_word("last") {
@@ -254,7 +278,7 @@ pub(super) fn field(token: QueryToken<'_>) -> Option<Field> {
     }
 }
 
-fn one_or(mut filters: Vec<Filter>, several: fn(Vec<Filter>) -> Filter) -> Filter {
+pub(super) fn one_or(mut filters: Vec<Filter>, several: fn(Vec<Filter>) -> Filter) -> Filter {
     match filters.pop() {
         Some(one) if filters.is_empty() => one,
         Some(last) => {

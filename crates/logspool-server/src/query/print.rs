@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Write};
 
 use chrono::SecondsFormat;
 
-use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, parser, time};
+use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, misread, parser, time};
 use crate::clock::rfc3339;
 use crate::decoders::convert;
 
@@ -113,7 +113,12 @@ impl Display for Comparison {
 impl Display for Field {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Extra(key) if !lexer::is_word(key) || parser::is_keyword(key) || Self::named(key) != *self => {
+            Self::Extra(key)
+                if !lexer::is_word(key)
+                    || parser::is_keyword(key)
+                    || misread::needs_quotes(key)
+                    || Self::named(key) != *self =>
+            {
                 quote(key, to)
             }
             field => to.write_str(field.name()),

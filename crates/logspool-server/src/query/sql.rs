@@ -19,6 +19,7 @@
 mod extra;
 
 use super::field::FieldKind;
+use super::words::is_part;
 use super::{Comparison, Field, Filter, Literal, Phrase};
 
 /// The dialect of the SQL.
@@ -289,7 +290,13 @@ impl Sql {
             }
             Dialect::Postgres => {
                 // Letters and digits have no special meaning in a regular expression.
-                let words = phrase.words.join("[^[:alnum:]]+");
+                // Words of some scripts are also found inside longer ones.
+                let word = |word: &String| match is_part(word) {
+                    true => format!("[[:alnum:]]*{word}[[:alnum:]]*"),
+                    false => word.clone(),
+                };
+                let words: Vec<_> = phrase.words.iter().map(word).collect();
+                let words = words.join("[^[:alnum:]]+");
                 let pattern = format!("(^|[^[:alnum:]]){words}([^[:alnum:]]|$)");
                 self.push("message ~* ").bind(Parameter::Text(pattern))
             }

@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use crate::visible::visible;
 
 /// Examples of valid times, for messages.
-pub const FORMS: &str = "2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now";
+pub const FORMS: &str = "2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, yesterday, 15m (ago) or now";
 
 /// A text that is not a valid time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,16 +24,20 @@ impl fmt::Display for TimeError {
 
 impl std::error::Error for TimeError {}
 
-/// Parses a time to nanoseconds since 1970. Valid forms are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, and `now`. A
-/// duration (`15m`, also `-15m`) is a time before now.
+/// Parses a time to nanoseconds since 1970. Valid forms are RFC 3339, `YYYY-MM-DD[ HH:MM[:SS]]` in UTC, and `now`.
+/// `today` and `yesterday` are the starts of these days in UTC. A duration (`15m`, also `-15m`) is a time before now.
 ///
 /// # Errors
 ///
 /// The text has none of these forms, or the time is outside the years 1677 to 2262.
 pub fn parse_time(text: &str, now_ns: i64) -> Result<i64, TimeError> {
     let ago = text.strip_prefix('-').unwrap_or(text);
-    if text == "now" {
-        return Ok(now_ns);
+    let today = now_ns.saturating_sub(now_ns.rem_euclid(DAY_NS));
+    match text {
+        "now" => return Ok(now_ns),
+        "today" => return Ok(today),
+        "yesterday" => return Ok(today.saturating_sub(DAY_NS)),
+        _ => {}
     }
     if let Some(length) = parse_duration(ago) {
         return Ok(now_ns.saturating_sub(length));
@@ -51,19 +55,33 @@ fn parse_date(text: &str) -> Option<i64> {
     time.and_utc().timestamp_nanos_opt()
 }
 
-/// Parses a positive duration to nanoseconds: an integer followed by `s`, `m`, `h` or `d`.
+/// Length of a day in nanoseconds.
+const DAY_NS: i64 = 86_400_000_000_000;
+
+/// Maximum number of digits after the point of a duration. Chosen: they fit the multiplication of a week.
+const MAX_DECIMALS: usize = 4;
+
+/// Parses a positive duration to nanoseconds: a number, also as `1.5`, followed by `s`, `m`, `h`, `d` or `w`.
 pub fn parse_duration(text: &str) -> Option<i64> {
-    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    let seconds = match unit {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit_ns = match unit {
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
+        "d" => DAY_NS,
+        "w" => 7 * DAY_NS,
         _ => return None,
     };
-    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: i64 = digits.parse().ok().filter(|number| is_number && *number > 0)?;
-    number.checked_mul(seconds * 1_000_000_000)
+    let (whole, decimals) = number.split_once('.').unwrap_or((number, "0"));
+    let is_number =
+        [whole, decimals].iter().all(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()));
+    if !is_number || decimals.len() > MAX_DECIMALS {
+        return None;
+    }
+    let scale = 10_i64.pow(u32::try_from(decimals.len()).ok()?);
+    let part = decimals.parse::<i64>().ok()? * (unit_ns / scale);
+    let length = whole.parse::<i64>().ok()?.checked_mul(unit_ns)?.checked_add(part)?;
+    (length > 0).then_some(length)
 }
 
 /// The units of a delay in nanoseconds, largest first.
@@ -108,6 +126,11 @@ mod tests {
             (NOW - 3_600 * SECOND, "1h"),
             (NOW - 3_600 * SECOND, "-1h"),
             (NOW - 2 * 86_400 * SECOND, "2d"),
+            (NOW - 7 * 86_400 * SECOND, "1w"),
+            (NOW - 5_400 * SECOND, "1.5h"),
+            (NOW - SECOND / 10_000, "0.0001s"),
+            (NOW - 10 * 3_600 * SECOND, "today"),
+            (NOW - 34 * 3_600 * SECOND, "yesterday"),
             (NOW, "2026-11-22T10:00:00Z"),
             (NOW + 5, "2026-11-22T11:00:00.000000005+01:00"),
             (NOW, "2026-11-22 10:00:00"),
@@ -145,11 +168,15 @@ mod tests {
             "-",
             "h",
             "1",
-            "1w",
+            "1y",
+            "1.h",
+            ".5h",
+            "1.00001s",
+            "1.5.5h",
+            "0.0h",
             "0s",
             "--1h",
             "+1h",
-            "1.5h",
             "²h",
             "2026-13-01",
             "3000-01-01",
@@ -162,7 +189,8 @@ mod tests {
             assert!(parse_time(text, NOW).is_err(), "{text}");
         }
         assert_eq!(
-            "`\\x1b` is not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, 15m (ago) or now",
+            "`\\x1b` is not a time: write 2026-11-22T10:00:00Z, 2026-11-22 10:00, 2026-11-22, yesterday, 15m (ago) or \
+             now",
             parse_time("\u{1b}", NOW).unwrap_err().to_string()
         );
     }

@@ -13,6 +13,16 @@ fn lower(word: &str) -> impl Iterator<Item = char> {
     word.chars().flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric())
 }
 
+/// True for a word of a script that writes no spaces between words: Han, Hiragana, Katakana, Thai, Lao, Khmer or Burmese.
+/// Such a word is found also inside a longer one.
+pub fn is_part(word: &str) -> bool {
+    word.chars().any(|character| {
+        matches!(character,
+            '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{323af}')
+    })
+}
+
 impl Phrase {
     /// The words of a text. `None`: the text has no words.
     pub fn new(text: &str) -> Option<Self> {
@@ -35,8 +45,11 @@ impl Phrase {
     }
 }
 
-/// True if a word in lower case equals `wanted`. `wanted` must be in lower case.
+/// True if a word in lower case equals `wanted`, or contains it if [`is_part`]. `wanted` must be in lower case.
 fn same(word: &str, wanted: &str) -> bool {
+    if is_part(wanted) {
+        return lower(word).collect::<String>().contains(wanted);
+    }
     if word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { lower(word).eq(wanted.chars()) }
 }
 
@@ -59,6 +72,9 @@ mod tests {
             ("ΣΑΣ", "σασ"),
             ("istanbul", "İSTANBUL"),
             ("don't", "Don't panic"),
+            ("商品", "商品を追加しました"),
+            ("追加", "商品を追加しました"),
+            ("order 追加 ok", "Order: 商品を追加しました, OK"),
         ] {
             assert!(is_in(phrase, text), "{phrase} in {text}");
         }
@@ -69,6 +85,8 @@ mod tests {
             ("a b", "a"),
             ("a", ""),
             ("grosse", "größe"),
+            ("商店", "商品を追加しました"),
+            ("追加 ok", "商品を追加しました, not ok"),
         ] {
             assert!(!is_in(phrase, text), "{phrase} in {text}");
         }

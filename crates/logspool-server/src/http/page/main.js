@@ -8,9 +8,11 @@ import { element, parsed } from "./text.js";
 import { after, asField, interval, milliseconds, zone } from "./times.js";
 
 const PAGE = 100;
-/** Maximum number of rows in the table while new records arrive. */
+/** Maximum number of rows of a count or histogram, and of records while new ones arrive. */
 const ROWS = 1000;
 const BARS = 60;
+/** The keys of the last line of an answer, which is no row. */
+const REMARKS = ["future", "left_out", "warnings"];
 /** Milliseconds until an empty service is queried again, and until the bars are redrawn while new records arrive. */
 const QUERY_PAUSE = 2000;
 const REDRAW_PAUSE = 5000;
@@ -43,13 +45,27 @@ function show(id, isShown) {
   at(id).hidden = !isShown;
 }
 
+/** Shows an error. The last result stays. Returns true if the service is away. */
 function fail(error) {
-  if (error.name === "AbortError") return;
+  if (error.name === "AbortError") return false;
   const isQuery = error instanceof ErrorAnswer && error.status === 400;
-  at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
+  // A browser reports an unreachable service, and one that ends during an answer, as a `TypeError`.
+  const isAway = error instanceof TypeError;
+  if (isAway) at("error").textContent = "The service cannot be reached. This page asks again by itself.";
+  else at("error").textContent = isQuery ? error.message : `cannot query the service: ${error.message}`;
   show("error", true);
+  show("remarks", false);
   at("query").setAttribute("aria-invalid", String(isQuery));
-  at("state").textContent = "";
+  at("state").textContent = keepResult();
+  return isAway;
+}
+
+/** Marks the shown rows as those of an earlier query. Returns the sentence about them. */
+function keepResult() {
+  show("older", false);
+  const hasRows = !at("records").hidden || !at("counts").hidden;
+  at("result").classList.toggle("is-old", hasRows);
+  return hasRows ? "The last result is shown below." : "";
 }
 
 function clear() {
@@ -57,7 +73,8 @@ function clear() {
   listed = new Set();
   at("rows").replaceChildren();
   at("values").replaceChildren();
-  for (const id of ["error", "empty", "records", "counts", "older", "overview"]) show(id, false);
+  at("result").classList.remove("is-old");
+  for (const id of ["error", "empty", "records", "counts", "older", "overview", "remarks"]) show(id, false);
   at("query").removeAttribute("aria-invalid");
 }
 
@@ -74,31 +91,49 @@ async function ask() {
     const [found, counted] = await Promise.allSettled([list(parameters, signal, true), overview(parameters, signal)]);
     if (signal.aborted) return;
     if (found.status === "rejected") throw found.reason;
-    show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
+    if (found.value.count > 0) show("overview", found.value.areRecords && counted.status === "fulfilled" && counted.value > 0);
     if (counted.status === "rejected" && found.value.areRecords && found.value.count) fail(counted.reason);
     if (found.value.count === 0) await explainEmpty(signal);
   } catch (error) {
     if (signal.aborted) return;
-    clear();
-    fail(error);
+    failAndRetry(error);
   }
 }
 
-/** Adds rows of an answer to the table. A new answer replaces the old rows once it has begun. */
+/** Shows an error, and asks again if the service is away. */
+function failAndRetry(error) {
+  if (fail(error)) lookAgain = setTimeout(ask, QUERY_PAUSE);
+}
+
+/** Adds rows of an answer to the table. A new answer replaces the old rows with its first row. */
 async function list(parameters, signal, isNew) {
   let skip = isNew ? 0 : sameTimeAtEnd();
-  const limit = PAGE + skip;
+  // Without a limit the service sends PAGE records, but all rows of a count or histogram.
+  const limit = isNew ? undefined : PAGE + skip;
   const answer = await get("/api/query", { ...parameters, limit }, signal);
-  if (isNew) clear();
+  if (isNew) {
+    show("error", false);
+    at("query").removeAttribute("aria-invalid");
+  }
   const counts = [];
   let count = 0;
+  let leftOut = 0; // Number of older records. `null`: unknown.
+  let remarks = [];
   for await (const part of lines(answer)) {
     const rows = document.createDocumentFragment();
     for (const text of part.filter((text) => text !== "")) {
-      count += 1;
       const row = parsed(text);
+      // The last line of an answer that lacks rows, or of a query that is likely wrong.
+      if (Object.keys(row).every((key) => REMARKS.includes(key))) {
+        leftOut = row.left_out === undefined ? 0 : row.left_out;
+        remarks = row.warnings ?? [];
+        if (row.future) remarks.push(`${row.future.toLocaleString("en")} matching records are from the future: the clock of a host is ahead (time>now shows them).`);
+        continue;
+      }
+      count += 1;
       // The last line of an interrupted answer.
       if (row.error !== undefined && Object.keys(row).length === 1) throw new ErrorAnswer(503, row.error);
+      if (count === 1 && isNew) clear();
       if (row.logger === undefined || row.message === undefined) counts.push(row);
       else if (skip > 0) skip -= 1;
       else {
@@ -110,10 +145,15 @@ async function list(parameters, signal, isNew) {
     at("rows").append(rows);
     show("records", shownRecords.length > 0);
   }
-  if (counts.length) showCounts(counts);
-  show("older", counts.length === 0 && count === limit);
-  const said = `${shownRecords.length} shown, newest first; times in ${zone}`;
-  at("state").textContent = counts.length ? `${counts.length} rows` : count || !isNew ? said : "";
+  // New records must not be added to the rows of another query.
+  if (count === 0 && isNew && live) clear();
+  if (count > 0) show("older", leftOut !== 0);
+  const number = shownRecords.length;
+  const all = leftOut > 0 ? ` of ${(number + leftOut).toLocaleString("en")}` : "";
+  const said = `${number}${all} shown, newest first; times in ${zone}`;
+  at("state").textContent = counts.length ? showCounts(counts) : count || !isNew ? said : "";
+  at("remarks").replaceChildren(...remarks.map((remark) => element("p", "", remark)));
+  show("remarks", remarks.length > 0);
   return { count, areRecords: counts.length === 0 };
 }
 
@@ -146,12 +186,19 @@ async function older() {
   button.disabled = false;
 }
 
-function showCounts(counts) {
+/** Shows the rows of a count or histogram. Returns a sentence about them. */
+function showCounts(all) {
+  // Intervals are ordered from the oldest, values from the most frequent.
+  const isHistogram = all[0].time !== undefined; // Times cannot be counted by value.
+  const counts = isHistogram ? all.slice(-ROWS) : all.slice(0, ROWS);
   const name = Object.keys(counts[0]).find((key) => key !== "count" || Object.keys(counts[0]).length === 1);
   const most = Math.max(...counts.map(({ count }) => count));
   at("counted").textContent = name;
   at("values").replaceChildren(...counts.map((row) => countRow(name, row[name], row.count, most)));
   show("counts", true);
+  const said = `${all.length.toLocaleString("en")} rows`;
+  if (counts.length === all.length) return said;
+  return `${said}: the ${isHistogram ? "newest" : "most frequent"} ${counts.length.toLocaleString("en")} are shown`;
 }
 
 /** Draws the number of records over time. Returns the total. */
@@ -186,6 +233,7 @@ async function overview(parameters, signal) {
     if (closer !== length) ({ rows } = await ask(closer));
     [from, to, length] = [begins, ends, closer];
   }
+  if (!rows.length) return 0;
   const total = draw(rows, from, to, length);
   at("total").replaceChildren(element("b", "", total.toLocaleString("en")), ` record${total === 1 ? "" : "s"}`);
   return total;
@@ -203,7 +251,7 @@ async function explainEmpty(signal) {
   wasEmpty = isEmpty;
   show("empty", isEmpty);
   at("state").textContent = "";
-  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? explainEmpty(signal).catch(fail) : ask()), QUERY_PAUSE);
+  if (isEmpty) lookAgain = setTimeout(() => (document.hidden ? explainEmpty(signal).catch(failAndRetry) : ask()), QUERY_PAUSE);
   else {
     const wider = element("button", "", "Search all times");
     wider.addEventListener("click", () => {
@@ -211,7 +259,8 @@ async function explainEmpty(signal) {
       ask();
     });
     const isAll = at("range").value === "all";
-    at("state").replaceChildren("No matching records.", ...(isAll || live ? [] : [" ", wider]));
+    const kept = keepResult();
+    at("state").replaceChildren(`No matching records. ${kept}`.trim(), ...(isAll || live ? [] : [" ", wider]));
   }
 }
 
@@ -238,7 +287,6 @@ function startLive() {
     },
     failed(error) {
       stopLive();
-      clear();
       fail(error);
     },
   });

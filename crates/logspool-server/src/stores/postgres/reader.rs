@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use std::vec::IntoIter;
 
 use futures_util::TryStreamExt;
@@ -57,7 +58,16 @@ impl QueryReader for PostgresReader {
     }
 
     fn begin(&self, query: &Query, cancel: &CancelToken) -> Result<Box<dyn QueryAnswer>, StoreError> {
-        let time = self.0.config.query_timeout;
+        self.begin_within(query, self.0.config.query_timeout, cancel)
+    }
+
+    fn begin_within(
+        &self,
+        query: &Query,
+        time: Duration,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn QueryAnswer>, StoreError> {
+        let time = time.min(self.0.config.query_timeout);
         let until = QueryDeadline::new(CONNECT_TIMEOUT + time, cancel);
         let link = self.0.begin(&until).map_err(|failure| self.0.explain(failure, &until))?;
         let until = QueryDeadline::new(time, cancel);
@@ -77,6 +87,7 @@ impl QueryReader for PostgresReader {
             searches: searches.into_iter(),
             rows: None,
             left: query.limit.unwrap_or(u64::MAX),
+            cut: 0,
         }))
     }
 }
@@ -147,6 +158,8 @@ struct PostgresAnswer {
     rows: Option<Pin<Box<RowStream>>>,
     /// Maximum number of rows that are still to be returned.
     left: u64,
+    /// Number of rows that the limit cut off.
+    cut: u64,
 }
 
 impl QueryAnswer for PostgresAnswer {
@@ -171,6 +184,10 @@ impl QueryAnswer for PostgresAnswer {
             }
         }
         Ok(AnswerProgress::Ended)
+    }
+
+    fn left_out(&self) -> u64 {
+        self.cut
     }
 }
 
@@ -197,6 +214,10 @@ impl PostgresAnswer {
                 return Err(ServerFailure::Retry(ANSWER_UNREAD.to_owned()));
             }
             self.left -= 1;
+            if let (Some(_), Some(limit)) = (&self.query.stage, self.query.limit) {
+                let all: i64 = row.try_get("all_rows")?;
+                self.cut = all.cast_unsigned().saturating_sub(limit);
+            }
             match emit_row(&self.query, &row, each)? {
                 RowFlow::Continue => {}
                 end => return Ok(end),
@@ -230,17 +251,23 @@ async fn search(
     most: u64,
 ) -> Result<RowStream, ServerFailure> {
     let mut sql = Sql::new(Dialect::Postgres);
+    if let Some(Stage::Histogram { .. }) = &query.stage {
+        sql.push("SELECT * FROM (");
+    }
     sql.push("SELECT ");
+    // The number of all rows, also of those that the limit cuts off.
+    let all_rows = if most < u64::MAX { ", count(*) OVER () AS all_rows" } else { "" };
     match &query.stage {
         None => sql.push(rows::SELECTED),
         Some(Stage::LastBy(field)) => {
-            sql.push(rows::SELECTED).push(" FROM (SELECT DISTINCT ON (1) ").value(field).push(" AS of_value, records.*")
+            sql.push(rows::SELECTED).push(all_rows);
+            sql.push(" FROM (SELECT DISTINCT ON (1) ").value(field).push(" AS of_value, records.*")
         }
-        Some(Stage::CountBy(field)) => sql.value(field).push(", count(*)"),
+        Some(Stage::CountBy(field)) => sql.value(field).push(", count(*)").push(all_rows),
         Some(Stage::Histogram { interval_ns }) if *interval_ns <= 0 => {
             return Err(ServerFailure::Retry("an interval must be positive".to_owned()));
         }
-        Some(Stage::Histogram { interval_ns }) => sql.interval(*interval_ns).push(", count(*)"),
+        Some(Stage::Histogram { interval_ns }) => sql.interval(*interval_ns).push(", count(*)").push(all_rows),
     };
     sql.push(" FROM logspool.records WHERE ").condition(&query.filter);
     if let Some(since_ns) = since_ns {
@@ -254,10 +281,14 @@ async fn search(
         None => " ORDER BY time_ns DESC, ctid DESC",
         Some(Stage::LastBy(_)) => " ORDER BY 1, time_ns DESC, ctid DESC) newest ORDER BY time_ns DESC",
         Some(Stage::CountBy(_)) => " GROUP BY 1 ORDER BY 2 DESC, 1",
-        Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1",
+        // The limit keeps the newest intervals.
+        Some(Stage::Histogram { .. }) => " GROUP BY 1 ORDER BY 1 DESC",
     });
     if most < u64::MAX {
         sql.push(" LIMIT ").bind(Parameter::Int(i64::try_from(most).unwrap_or(i64::MAX)));
+    }
+    if let Some(Stage::Histogram { .. }) = &query.stage {
+        sql.push(") newest ORDER BY 1");
     }
     let parameters = sql.parameters().iter().map(|parameter| -> (Box<dyn ToSql + Sync>, Type) {
         match parameter {

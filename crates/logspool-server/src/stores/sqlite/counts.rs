@@ -277,10 +277,17 @@ fn by_minutes(since: Option<i64>, until: Option<i64>) -> Vec<Part> {
     parts
 }
 
+/// Number of `rows` beyond the limit.
+pub(super) fn beyond(rows: usize, limit: u64) -> usize {
+    rows.saturating_sub(usize::try_from(limit).unwrap_or(usize::MAX))
+}
+
 /// An answer that returns counts one after the other.
 #[derive(Debug)]
 pub(super) struct Counts {
     left: RemainingCounts,
+    /// Number of counts that the limit cut off.
+    cut: u64,
     /// Why a file was left out. The answer ends with this error, after all counts of the other files.
     left_out: Option<StoreError>,
     _memory: QueryMemory,
@@ -300,11 +307,12 @@ impl Counts {
     pub fn of_values((counts, left_out): Found<HashMap<Option<String>, u64>>, limit: u64, memory: QueryMemory) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_by(|(value, count), (other_value, other)| other.cmp(count).then_with(|| value.cmp(other_value)));
-        counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: RemainingCounts::Values(counts.into_iter()), left_out, _memory: memory }
+        let cut = beyond(counts.len(), limit);
+        counts.truncate(counts.len() - cut);
+        Self { left: RemainingCounts::Values(counts.into_iter()), cut: cut as u64, left_out, _memory: memory }
     }
 
-    /// Returns the oldest intervals first.
+    /// Returns the oldest intervals first. The limit keeps the newest.
     pub fn of_intervals(
         (counts, left_out): Found<HashMap<i64, u64>>,
         interval_ns: i64,
@@ -313,8 +321,10 @@ impl Counts {
     ) -> Self {
         let mut counts: Vec<_> = counts.into_iter().collect();
         counts.sort_unstable();
-        counts.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Self { left: RemainingCounts::Intervals(counts.into_iter(), interval_ns), left_out, _memory: memory }
+        let cut = beyond(counts.len(), limit);
+        counts.drain(..cut);
+        let left = RemainingCounts::Intervals(counts.into_iter(), interval_ns);
+        Self { left, cut: cut as u64, left_out, _memory: memory }
     }
 
     /// Passes the next count to `each`. `None`: there are no more counts.
@@ -339,6 +349,10 @@ impl QueryAnswer for Counts {
                 Some(RowFlow::Stop) | None => return self.left_out.take().map_or(Ok(AnswerProgress::Ended), Err),
             }
         }
+    }
+
+    fn left_out(&self) -> u64 {
+        self.cut
     }
 }
 

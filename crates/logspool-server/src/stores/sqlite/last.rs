@@ -10,7 +10,7 @@ use std::time::Instant;
 use rusqlite::{OptionalExtension, Row};
 
 use super::catalog::CatalogEntry;
-use super::counts::{CountQuery, QueryMemory, add};
+use super::counts::{CountQuery, QueryMemory, add, beyond};
 use super::database::COLUMNS;
 use super::read_file::{ReadFile, record};
 use crate::cancel::QueryDeadline;
@@ -43,11 +43,11 @@ pub(super) fn find(
     })?;
     let mut places: Vec<_> = newest.into_values().collect();
     places.sort_unstable();
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    places.drain(..places.len().saturating_sub(limit));
+    let cut = beyond(places.len(), limit);
+    places.drain(..cut);
     let files = files.into_iter().map(|entry| (entry.sequence, entry)).collect();
     let (folder, until) = (query.folder.to_owned(), query.until.clone());
-    Ok(LastRecords { folder, until, files, open: HashMap::new(), places, left_out, _memory: memory })
+    Ok(LastRecords { folder, until, files, open: HashMap::new(), places, cut: cut as u64, left_out, _memory: memory })
 }
 
 /// An answer that reads the records one after the other.
@@ -60,6 +60,8 @@ pub(super) struct LastRecords {
     open: HashMap<i64, ReadFile>,
     /// The places of the records that are not read yet. The newest record is the last.
     places: Vec<Place>,
+    /// Number of records that the limit cut off.
+    cut: u64,
     /// Why a file was left out. The answer ends with this error, after all records of the other files.
     left_out: Option<StoreError>,
     _memory: QueryMemory,
@@ -101,5 +103,9 @@ impl QueryAnswer for LastRecords {
         }
         self.places.clear();
         self.left_out.take().map_or(Ok(AnswerProgress::Ended), Err)
+    }
+
+    fn left_out(&self) -> u64 {
+        self.cut
     }
 }

@@ -8,6 +8,7 @@ use rusqlite::types::Value;
 
 use super::database::COLUMNS;
 use super::insert::MINUTE_NS;
+use crate::query::words::is_part;
 use crate::query::{Comparison, Dialect, Field, Filter, Literal, Parameter, Phrase, Query, Sql};
 
 /// The index that narrows a search.
@@ -53,7 +54,8 @@ fn conjuncts(filter: &Filter) -> Vec<&Filter> {
 }
 
 fn add_words(to: &mut String, phrase: &Phrase) {
-    for word in &phrase.words {
+    // The index has whole words.
+    for word in phrase.words.iter().filter(|word| !is_part(word)) {
         if !to.is_empty() {
             to.push_str(" AND ");
         }

@@ -128,6 +128,15 @@ impl QueryReader for SqliteReader {
         let answer = self.answer_from(files, query, until).map_err(|error| noting.note(error))?;
         Ok(Box::new(DamageCheckedAnswer { answer, noting }))
     }
+
+    fn begin_within(
+        &self,
+        query: &Query,
+        time: Duration,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn QueryAnswer>, StoreError> {
+        self.clone().with_deadline(time.min(self.deadline)).begin(query, cancel)
+    }
 }
 
 /// Records in [`DamageNotes`] the damage that an answer finds.
@@ -160,6 +169,10 @@ struct DamageCheckedAnswer {
 impl QueryAnswer for DamageCheckedAnswer {
     fn resume(&mut self, each: &mut dyn FnMut(AnswerRow<'_>) -> RowFlow) -> Result<AnswerProgress, StoreError> {
         self.answer.resume(each).map_err(|error| self.noting.note(error))
+    }
+
+    fn left_out(&self) -> u64 {
+        self.answer.left_out()
     }
 }
 
