@@ -140,7 +140,7 @@ def test_one_address_gets_only_its_share_while_others_are_answered(start_service
             status, said = service.get(path)
             assert 429 == status and "limits.queries" in said
         status, _, rows = answer(asking(service, "/api/query", "127.0.0.2", limit=1))
-        # After the only row comes the number of those that the limit cut off.
+        # After the only row comes the number of rows that the limit cut off.
         assert (200, 2, ["left_out"]) == (status, len(rows), list(rows[-1]))
         assert 'queries_refused_total{reason="too_many_of_peer"} 3\n' in service.get("/metrics")[1]
 

@@ -17,7 +17,7 @@ static OWN: PerProcess<Own> = PerProcess::new();
 
 #[derive(Default)]
 struct Own {
-    /// Number of threads that were started and have not run yet. Until a thread runs, its name is that of the thread
+    /// Number of threads that were started and have not run yet. Until a thread runs, it has the name of the thread
     /// that started it.
     begins: usize,
     /// Ids of the running threads.
@@ -69,7 +69,7 @@ pub fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> bool {
     is_started
 }
 
-/// What the name of every native thread begins with.
+/// The begin of the name of every native thread.
 const PREFIX: &[u8] = b"logspool";
 
 /// The threads of this process, as the kernel lists them. It lists a thread until its very end.
@@ -77,9 +77,9 @@ const PREFIX: &[u8] = b"logspool";
 pub struct Count {
     /// Native threads of all copies of the library.
     pub native: usize,
-    /// Those of them that need nothing but a processor: they run, or wait for their turn.
+    /// The native threads that need nothing but a processor: they run, or wait for their turn.
     pub runnable: usize,
-    /// Those of them that wait for a disk, or for another thing that no signal interrupts.
+    /// The native threads that wait for a disk, or for another thing that no signal interrupts.
     pub on_disk: usize,
     /// All other threads.
     pub of_the_program: usize,
@@ -88,7 +88,7 @@ pub struct Count {
 impl Count {
     /// Counts the threads. All counts are 0 if `/proc` cannot be read.
     pub fn now() -> Self {
-        // A thread that gets its name after this line counts twice: as native, and not as one of the program.
+        // A thread that gets its name after this line counts twice: as native, and not as the program's.
         let (begins, own) = OWN.with(|own| (own.begins, own.running.clone()));
         let mut count = Self { native: begins, runnable: begins, ..Self::default() };
         // The program's own name may begin like ours. Its threads have that name unless they choose another.

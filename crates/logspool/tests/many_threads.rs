@@ -1,4 +1,4 @@
-//! More threads at one time than a segment has lanes: each record is written, and those of a thread are in order.
+//! More threads at one time than a segment has lanes: each record is written, and the records of a thread are in order.
 
 use crate::line;
 
@@ -11,7 +11,7 @@ use logspool::pipeline::{self, Options};
 /// Threads, and records of each.
 const CASES: [(usize, usize); 3] = [(300, 1_000), (1_000, 200), (2_000, 100)];
 
-/// Logs `lines` records on each of `threads` threads, none of which ends before all have logged. Returns the number of
+/// Logs `lines` records on each of `threads` threads. No thread ends before all have logged. Returns the number of
 /// refused records.
 ///
 /// A `Barrier` wakes its threads one after the other. Beside busy programs, 2,000 of them took 20 to 40 s for that.

@@ -16,14 +16,14 @@ use logspool_record::{Head, tag};
 
 const ERROR: u16 = 40;
 
-/// A thread that has a lane, or the lock of a shared lane, until it is told to let go.
+/// A thread that has a lane, or the lock of a shared lane, until it has to let go.
 struct Holder {
     go: Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Holder {
-    /// Starts a thread that takes something by `hold`, and calls `end` when it is told to let go.
+    /// Starts a thread that takes something by `hold`, and calls `end` when it has to let go.
     fn start(hold: impl FnOnce() + Send + 'static, end: impl FnOnce() + Send + 'static) -> Self {
         let ((go, told), (ready, held)) = (channel(), channel());
         let thread = spawn(move || {

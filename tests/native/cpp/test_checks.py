@@ -121,7 +121,7 @@ int main(int, char **arguments) {
 
 @pytest.fixture
 def thread_sanitized(cpp, tmp_path, monkeypatch):
-    """Return a function that compiles a program with ThreadSanitizer, whose options are those of the page."""
+    """Return a function that compiles a program with ThreadSanitizer, with the options of the page."""
     page = (ROOT / "docs/how-to/log-from-cpp.md").read_text()
     (tmp_path / "tsan.supp").write_text(page.partition("```text\n")[2].partition("```")[0])
     monkeypatch.setenv("TSAN_OPTIONS", f"suppressions={tmp_path / 'tsan.supp'} die_after_fork=0")

@@ -367,7 +367,7 @@ pub(super) const fn is_frequent(tag: u8) -> bool {
 }
 
 impl<'a> FrequentContext<'a> {
-    /// Takes the entries before the message. `None`: one of them is damaged.
+    /// Takes the entries before the message. `None`: an entry is damaged.
     #[inline(always)]
     fn take(rest: &mut &'a [u8]) -> Option<Self> {
         let mut context = Self::default();

@@ -8,7 +8,7 @@ const EXPECTED_VALUE: &str =
     "expected a value or `)`: write FIELD in (a, \"b c\"), or quote \"in\" to search for the word";
 
 impl<'a> Parser<'_, 'a> {
-    /// Parses a list from its `in` on. It is true if the field equals one of the values.
+    /// Parses a list from its `in` on. It is true if the field equals any value of the list.
     pub fn list(&mut self, key: QueryToken<'a>) -> Result<Filter, QueryError> {
         let at_key = |message: String| QueryError::new(self.text, key.position, message);
         if let Some(message) = misread::reason_of_name(key) {

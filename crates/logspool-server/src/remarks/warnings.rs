@@ -32,7 +32,7 @@ pub(super) fn find(answers: &dyn QueryReader, query: &Query, shown: u64, cancel:
     let search = Search { answers, query, cancel, until: Instant::now() + SEARCH_TIME };
     let mut warnings: Vec<_> =
         conditions.iter().take(MAX_CHECKS).filter_map(|condition| search.texts_beside_numbers(condition)).collect();
-    // Of a count by a field that no record has, the only row is that of the records without the field.
+    // Of a count by a field that no record has, the only row is for the records without the field.
     let counted = match &query.stage {
         Some(Stage::CountBy(field) | Stage::LastBy(field)) if shown <= 1 => Some(field),
         _ => None,

@@ -88,7 +88,7 @@ pub fn before_fork() {
 /// Calls `wait` with a deadline that is `each` from now. `wait` returns true if its condition has come true.
 ///
 /// A thread may be stuck in a write, so a fork does not wait for it. But a thread that lacks nothing except a processor
-/// will end soon, and one that waits for a disk most likely. A program with one thread waits for such threads, because
+/// will end soon, and a thread that waits for a disk most likely. A program with one thread waits for such threads, because
 /// CPython warns of a fork of a process that has several: until [`STARVED_DEADLINE`] and [`DISK_DEADLINE`] after
 /// `began`. A program with several threads gets that warning anyway.
 fn wait_before_fork(each: Duration, began: Instant, wait: impl Fn(Instant) -> bool) {

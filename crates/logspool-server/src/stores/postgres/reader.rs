@@ -255,7 +255,7 @@ async fn search(
         sql.push("SELECT * FROM (");
     }
     sql.push("SELECT ");
-    // The number of all rows, also of those that the limit cuts off.
+    // The number of all rows, including the rows that the limit cuts off.
     let all_rows = if most < u64::MAX { ", count(*) OVER () AS all_rows" } else { "" };
     match &query.stage {
         None => sql.push(rows::SELECTED),
