@@ -1,0 +1,153 @@
+"""The systems that wheels are built for, what a build for each needs, and what a module for each may ask for."""
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import environment
+import interpreters
+import native_package
+import terminal
+from environment import REQUIREMENTS
+
+#: What level 3 of zstd, the only level of rotated files, does not use.
+_UNUSED_COMPRESSORS = ("GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA")
+
+#: Parts of SQLite that its sink does not use; FTS5 stays for those who search what it has written.
+_UNUSED_PARTS = ("FTS3", "FTS3_PARENTHESIS", "RTREE", "STAT4")
+
+#: Environment variables with which the libraries in C are as small as the library needs them.
+SMALL = {
+    "CFLAGS": " ".join(
+        ["-fno-asynchronous-unwind-tables"]
+        + [f"-DZSTD_EXCLUDE_{name}_BLOCK_COMPRESSOR" for name in _UNUSED_COMPRESSORS]
+    ),
+    "LIBSQLITE3_FLAGS": " ".join(f"-USQLITE_ENABLE_{name}" for name in _UNUSED_PARTS),
+}
+
+#: Symbols of CPython, which the module finds in the interpreter.
+_PYTHON = re.compile(r"_?Py[A-Z_]")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A processor and a C library, named as in the tag of a wheel."""
+
+    processor: str
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """Return its name on the command line."""
+        return f"{self.processor}-{self.tag}"
+
+    @property
+    def is_musl(self) -> bool:
+        """Return whether its C library is musl."""
+        return self.tag.startswith("musllinux")
+
+    @property
+    def runs_here(self) -> bool:
+        """Return whether the Python of this machine can load its modules."""
+        return not self.is_musl and self.processor == os.uname().machine
+
+    @property
+    def rust(self) -> str:
+        """Return Rust's name of it."""
+        return f"{self.processor}-unknown-linux-{'musl' if self.is_musl else 'gnu'}"
+
+
+TARGETS = {
+    target.name: target
+    for processor in ("x86_64", "aarch64")
+    for target in (Target(processor, "manylinux2014"), Target(processor, "musllinux_1_2"))
+}
+
+#: The newest symbols of glibc that a module may ask for.
+OLDEST_GLIBC = {"manylinux2014": (2, 17)}
+
+
+def tools() -> Path:
+    """Return the environment of the tools with zig and auditwheel, which are installed on first use."""
+    folder = environment.tools()
+    wanted = environment.read_requirements(REQUIREMENTS / "wheels.txt")
+    environment.Environment(interpreters.running(), "tools").install("zig and auditwheel", wanted, wheels_only=True)
+    return folder
+
+
+def path_with_zig() -> str:
+    """Return a PATH for maturin, which asks the first `python3` in it for zig."""
+    return os.pathsep.join([str(tools() / "bin"), os.environ["PATH"]])
+
+
+def missing(target: Target) -> str | None:
+    """Return what a build for a target lacks, with its remedy; None: nothing."""
+    if not native_package.rust_libraries(target.rust).is_dir():
+        return f"Rust has no standard library for {target.rust}: rustup target add {target.rust}"
+    if shutil.which("readelf") is None:
+        return "readelf is missing: apt-get install binutils"
+    return None
+
+
+def faults(module: Path, target: Target) -> list[str]:
+    """Return why a module or program does not run everywhere on its target."""
+    needed = _needed(module)
+    if target.is_musl:
+        allowed = {"libc.so", f"libc.musl-{target.processor}.so.1", f"ld-musl-{target.processor}.so.1"}
+        return [f"it needs {name}" for name in sorted(needed - allowed)]
+    newest = newest_glibc(module)
+    if newest > OLDEST_GLIBC[target.tag]:
+        return [f"it asks for GLIBC_{'.'.join(map(str, newest))}"]
+    return []
+
+
+def audit(wheel: Path, target: Target) -> str:
+    """Return what auditwheel says about a wheel; the script ends where it does not find it fit for its target."""
+    tag = {"manylinux2014": "manylinux_2_17"}.get(target.tag, target.tag) + f"_{target.processor}"
+    command = [str(tools() / "bin" / "auditwheel"), "show", str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    said = " ".join(done.stdout.split())
+    if done.returncode != 0 or f'"{tag}"' not in said:
+        raise terminal.fail(f"auditwheel does not find {wheel.name} fit for {tag}: {said} {done.stderr.strip()}")
+    return f"auditwheel agrees: {tag}"
+
+
+def newest_glibc(module: Path) -> tuple[int, ...]:
+    """Return the newest version of glibc's symbols that a module asks for; empty: of none."""
+    found = re.findall(r"@GLIBC_([\d.]+)", _readelf(module, "--dyn-syms"))
+    return max((tuple(map(int, version.split("."))) for version in found), default=())
+
+
+def unknown_to(library: Path, module: Path) -> list[str]:
+    """Return the symbols that a module asks for and neither a C library nor CPython has."""
+    undefined, _ = _symbols(module)
+    _, defined = _symbols(library)
+    return sorted(name for name in undefined - defined if not _PYTHON.match(name))
+
+
+def _needed(module: Path) -> set[str]:
+    return set(re.findall(r"\(NEEDED\).*\[(.+)\]", _readelf(module, "--dynamic")))
+
+
+def _symbols(module: Path) -> tuple[set[str], set[str]]:
+    """Return the symbols that must be found elsewhere, and those that are here."""
+    undefined, defined = set(), set()
+    for line in _readelf(module, "--dyn-syms").splitlines():
+        words = line.split()
+        if len(words) >= 8 and words[0].rstrip(":").isdigit():
+            name = words[7].split("@")[0]
+            if words[6] != "UND":
+                defined.add(name)
+            elif words[4] != "WEAK":
+                undefined.add(name)
+    return undefined, defined
+
+
+def _readelf(module: Path, option: str) -> str:
+    done = subprocess.run(["readelf", "--wide", option, str(module)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise terminal.fail(f"readelf cannot read {module}: {done.stderr.strip()}")
+    return done.stdout
