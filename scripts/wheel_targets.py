@@ -1,4 +1,4 @@
-"""The systems that wheels are built for, what a build for each needs, and what a module for each may ask for."""
+"""The systems that wheels are built for, with the needs of a build and the limits of a module for each."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from environment import REQUIREMENTS
 #: What level 3 of zstd, the only level of rotated files, does not use.
 _UNUSED_COMPRESSORS = ("GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA")
 
-#: Parts of SQLite that its sink does not use; FTS5 stays for those who search what it has written.
+#: Parts of SQLite that its sink does not use; FTS5 stays for searches of its tables.
 _UNUSED_PARTS = ("FTS3", "FTS3_PARENTHESIS", "RTREE", "STAT4")
 
 #: Environment variables with which the libraries in C are as small as the library needs them.
@@ -84,7 +84,7 @@ def path_with_zig() -> str:
 
 
 def missing(target: Target) -> str | None:
-    """Return what a build for a target lacks, with its remedy; None: nothing."""
+    """Return the missing requirement of a build for a target, with its remedy; None: nothing is missing."""
     if not native_package.rust_libraries(target.rust).is_dir():
         return f"Rust has no standard library for {target.rust}: rustup target add {target.rust}"
     if shutil.which("readelf") is None:
@@ -116,7 +116,7 @@ def audit(wheel: Path, target: Target) -> str:
 
 
 def newest_glibc(module: Path) -> tuple[int, ...]:
-    """Return the newest version of glibc's symbols that a module asks for; empty: of none."""
+    """Return the newest version of glibc's symbols that a module asks for; empty: it asks for no version."""
     found = re.findall(r"@GLIBC_([\d.]+)", _readelf(module, "--dyn-syms"))
     return max((tuple(map(int, version.split("."))) for version in found), default=())
 
@@ -133,7 +133,7 @@ def _needed(module: Path) -> set[str]:
 
 
 def _symbols(module: Path) -> tuple[set[str], set[str]]:
-    """Return the symbols that must be found elsewhere, and those that are here."""
+    """Return the symbols that a file asks for, and the symbols that it has."""
     undefined, defined = set(), set()
     for line in _readelf(module, "--dyn-syms").splitlines():
         words = line.split()

@@ -1,6 +1,6 @@
 """Trials of a wheel where nothing else is: in an empty environment, in an empty Debian, and under an emulator.
 
-A trial that cannot be made on this machine says why; one that fails ends the script.
+A trial that cannot be made on this machine says why; a failed trial ends the script.
 """
 
 import contextlib
@@ -82,7 +82,7 @@ assert re.search(r"\\b{RECORDS}\\b", answer.stdout), answer
 
 @dataclass(frozen=True)
 class Place:
-    """Where programs run that have nothing but what is installed there."""
+    """A place where programs have only the packages installed there."""
 
     description: str
     #: The words before the arguments of Python.
@@ -116,7 +116,7 @@ def empty_environment(interpreter: interpreters.Interpreter) -> Iterator[Place]:
 
 @contextlib.contextmanager
 def empty_debian(processor: str, tag: str) -> Iterator[Place | str]:
-    """Make a Debian that has CPython and what it needs, or say why not. Another processor is emulated."""
+    """Make a Debian with CPython and its libraries, or say why not. Another processor is emulated."""
     release = DEBIAN.get(tag)
     if release is None:
         yield f"no Debian has CPython {tag}"
@@ -180,7 +180,7 @@ def install(place: Place, wheels: list[Path]) -> None:
 
 
 def musl_library(target: wheel_targets.Target) -> Path | str:
-    """Return musl's C library, with which a module is compared, or why there is none."""
+    """Return musl's C library, with which a module is compared, or why it is missing."""
     root = BUILD / "roots" / f"musl-{ARCHITECTURES[target.processor]}"
     with environment.locked("roots"):
         if not root.exists() and not debian.unpack("musl", "bookworm", ARCHITECTURES[target.processor], root):

@@ -1,4 +1,4 @@
-"""`scripts/wheels.py` asks maturin for the right wheel, says what is missing, and finds a wheel that does not fit."""
+"""`scripts/wheels.py` asks maturin for the right wheel, names missing requirements and refuses an unfit wheel."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def script(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[st
 
 @pytest.fixture
 def library(tmp_path):
-    """Return a function that builds a library from text in C; `version` is that of its symbols."""
+    """Return a function that builds a library from text in C; its symbols get the `version`."""
 
     def build(name: str, text: str, *options: str, version: str = "") -> Path:
         source, made = tmp_path / f"{name}.c", tmp_path / f"lib{name}.so"
