@@ -72,8 +72,8 @@ log = logging.getLogger("trial")
 for number in range({RECORDS}):
     log.info("record %d of %s", number, "trial")
 assert logspool.flush(timeout=60.0), logspool.stats()
-query = [sys.executable, "-m", "logspool", "query", "--url", http.replace("tcp", "http"), "record | count"]
-answer = subprocess.run(query, capture_output=True, text=True, timeout=60)
+query = ["query", "--service", http.replace("tcp", "http"), "record | count by logger"]
+answer = subprocess.run([sys.executable, "-m", "logspool", *query], capture_output=True, text=True, timeout=60)
 service.terminate()
 assert service.wait(timeout=60) == 0, service.returncode
 assert re.search(r"\\b{RECORDS}\\b", answer.stdout), answer

@@ -23,8 +23,8 @@ from wheel_trials import RECORDS
 DIST = ROOT / "dist"
 SERVICE = ROOT / "packaging" / "service"
 
-#: The size in bytes that no wheel of a target may have.
-LIMIT, SERVICE_LIMIT = 4_000_000, 8_000_000
+#: The size in bytes that no wheel of a target may have: 4 and 8 MiB.
+LIMIT, SERVICE_LIMIT = 4 << 20, 8 << 20
 
 
 def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
