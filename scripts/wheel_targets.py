@@ -98,10 +98,12 @@ def faults(module: Path, target: Target) -> list[str]:
     if target.is_musl:
         allowed = {"libc.so", f"libc.musl-{target.processor}.so.1", f"ld-musl-{target.processor}.so.1"}
         return [f"it needs {name}" for name in sorted(needed - allowed)]
-    newest = newest_glibc(module)
-    if newest > OLDEST_GLIBC[target.tag]:
-        return [f"it asks for GLIBC_{'.'.join(map(str, newest))}"]
-    return []
+    newest, oldest = newest_glibc(module), OLDEST_GLIBC[target.tag]
+    found = [f"it asks for GLIBC_{'.'.join(map(str, newest))}"] if newest > oldest else []
+    # auditwheel does not see them: linked with an old glibc, a symbol of a newer one has no version.
+    undefined, _ = _symbols(module, with_versions=True)
+    unknown = sorted(name for name in undefined if "@" not in name and not _PYTHON.match(name))
+    return found + [f"glibc {'.'.join(map(str, oldest))} has no {name}" for name in unknown]
 
 
 def audit(wheel: Path, target: Target) -> str:
@@ -132,13 +134,13 @@ def _needed(module: Path) -> set[str]:
     return set(re.findall(r"\(NEEDED\).*\[(.+)\]", _readelf(module, "--dynamic")))
 
 
-def _symbols(module: Path) -> tuple[set[str], set[str]]:
+def _symbols(module: Path, with_versions: bool = False) -> tuple[set[str], set[str]]:
     """Return the symbols that a file asks for, and the symbols that it has."""
     undefined, defined = set(), set()
     for line in _readelf(module, "--dyn-syms").splitlines():
         words = line.split()
         if len(words) >= 8 and words[0].rstrip(":").isdigit():
-            name = words[7].split("@")[0]
+            name = words[7] if with_versions else words[7].split("@")[0]
             if words[6] != "UND":
                 defined.add(name)
             elif words[4] != "WEAK":

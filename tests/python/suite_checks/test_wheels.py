@@ -138,6 +138,9 @@ def test_a_module_that_asks_for_a_newer_glibc_does_not_fit(library, tmp_path):
     assert wheel_targets.newest_glibc(both) == (2, 34)
     assert wheel_targets.faults(both, TARGETS["x86_64-manylinux2014"]) == ["it asks for GLIBC_2.34"]
     assert wheel_targets.faults(one, TARGETS["x86_64-manylinux2014"]) == []
+    # A symbol that the old glibc lacks has no version.
+    none = library("none", "int gettid(void); int PyLong_AsLong(void); int id(void) { return gettid(); }")
+    assert wheel_targets.faults(none, TARGETS["x86_64-manylinux2014"]) == ["glibc 2.17 has no gettid"]
     # A module for musl may need musl and nothing else.
     assert wheel_targets.faults(one, TARGETS["x86_64-musllinux_1_2"]) == ["it needs libold.so"]
 
