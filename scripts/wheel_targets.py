@@ -7,11 +7,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import debian
 import environment
 import interpreters
 import native_package
 import terminal
-from environment import REQUIREMENTS
+from environment import BUILD, REQUIREMENTS
 
 #: What level 3 of zstd, the only level of rotated files, does not use.
 _UNUSED_COMPRESSORS = ("GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA")
@@ -81,6 +82,24 @@ def tools() -> Path:
 def path_with_zig() -> str:
     """Return a PATH for maturin, which asks the first `python3` in it for zig."""
     return os.pathsep.join([str(tools() / "bin"), os.environ["PATH"]])
+
+
+def unwinder(target: Target) -> dict[str, str]:
+    """Return the variable that names the folder with gcc's unwinder for a target, which zig does not have.
+
+    glibc unwinds a thread that Python ends with it, and a module with another unwinder crashes then. musl does not.
+    """
+    if target.is_musl:
+        return {}
+    architecture = {"x86_64": "amd64", "aarch64": "arm64"}[target.processor]
+    root = BUILD / "roots" / f"libgcc-{architecture}"
+    with environment.locked("roots"):
+        if not root.exists() and not debian.unpack("libgcc-s1", "bookworm", architecture, root):
+            raise terminal.fail("the package libgcc-s1 cannot be fetched: wheels with glibc are built on Debian")
+        link = root / "libgcc_s_of_target.so"
+        if not link.exists():
+            link.symlink_to(f"usr/lib/{target.processor}-linux-gnu/libgcc_s.so.1")
+    return {"LOGSPOOL_UNWINDER": str(root)}
 
 
 def missing(target: Target) -> str | None:

@@ -33,7 +33,7 @@ ENTER = [
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 TRIAL = f"""
-import logging, pathlib, sys
+import logging, pathlib, sys, threading, time
 import logspool
 import logspool._native
 
@@ -49,6 +49,17 @@ assert len(lines) == {RECORDS}, f"{{len(lines)}} lines instead of {RECORDS}"
 wrong = [line for number, line in enumerate(lines) if not line.endswith(f" record {{number}} of trial")]
 assert not wrong, f"out of order or damaged: {{wrong[:3]}}"
 assert sys.argv[2] not in logspool.__file__, f"imported from the checkout: {{logspool.__file__}}"
+
+
+def ask():
+    while True:
+        logspool.health()
+
+
+# Python ends these threads inside of native code: a module with an unwinder of its own crashes there.
+for _ in range(4):
+    threading.Thread(target=ask, daemon=True).start()
+time.sleep(0.5)
 """
 
 SERVICE_TRIAL = f"""

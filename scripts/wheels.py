@@ -33,7 +33,9 @@ def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
     here = target is None or target.runs_here
     words = ["-i", interpreter.executable if here else f"python{interpreter.tag}"]
     profile = "release" if target is None else "wheel"
-    variables = environment.build_variables(interpreter) | ({} if target is None else wheel_targets.SMALL)
+    variables = environment.build_variables(interpreter)
+    if target is not None:
+        variables |= wheel_targets.SMALL | wheel_targets.unwinder(target)
     return _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
 
 

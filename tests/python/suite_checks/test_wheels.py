@@ -108,6 +108,26 @@ def test_rotated_files_are_compressed_with_the_one_level_that_the_wheels_have():
     assert "DFAST" not in wheel_targets.SMALL["CFLAGS"].split("_")
 
 
+def test_a_wheel_for_glibc_has_the_unwinder_of_gcc_and_no_other(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(wheel_targets, "BUILD", tmp_path)
+    monkeypatch.setattr(environment, "BUILD", tmp_path)
+
+    def unpack(*given):
+        asked.append(given[:3])
+        given[3].mkdir(parents=True)
+        return True
+
+    monkeypatch.setattr(wheel_targets.debian, "unpack", unpack)
+
+    named = wheel_targets.unwinder(TARGETS["aarch64-manylinux2014"])
+
+    assert asked == [("libgcc-s1", "bookworm", "arm64")]
+    link = Path(named["LOGSPOOL_UNWINDER"]) / "libgcc_s_of_target.so"
+    assert os.readlink(link) == "usr/lib/aarch64-linux-gnu/libgcc_s.so.1"
+    assert wheel_targets.unwinder(TARGETS["aarch64-musllinux_1_2"]) == {}
+
+
 def test_a_wheel_for_this_machine_needs_no_zig(monkeypatch, tmp_path):
     command, _, _ = asked_of_maturin(monkeypatch, tmp_path, lambda: wheels.build(PYTHON, None))
 
