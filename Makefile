@@ -121,7 +121,7 @@ generated: check-tools ## Write the pages and the signature that are made from t
 format: check-tools ## Bring Rust and Python sources into form
 	@$(PYTHON) scripts/format.py
 
-wheels: check-tools ## Build a wheel and try it in an empty environment (WHEELS=--all for every interpreter)
+wheels: check-tools ## Build a wheel and try it where nothing else is (WHEELS="--all --target all --service" builds all of them)
 	@$(PYTHON) scripts/wheels.py $(WHEELS)
 
 sanitize: check-tools ## Run the tests of the core under AddressSanitizer, ThreadSanitizer and Miri, and C++ programs

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -40,21 +41,54 @@ def download(package: str, release: str, folder: Path) -> Path | None:
 
     Lists and settings of apt are in the folder too, so the system's own stay as they are. apt checks the signature.
     """
+    terminal.step(f"downloading {package} of Debian {release} for the tests")
+    if not _apt(folder, release, [], ["download", package]):
+        return None
+    return next(folder.glob(f"{package}_*.deb"), None)
+
+
+def unpack(package: str, release: str, architecture: str, root: Path) -> bool:
+    """Unpack a package with all that it needs into a folder that is a system of its own then; tell whether it worked.
+
+    No program of the packages is run, so it may be another architecture.
+    """
+    with tempfile.TemporaryDirectory(prefix="logspool-debian-") as name:
+        terminal.step(f"unpacking {package} of Debian {release} for {architecture} into {root}")
+        options = ["-o", f"APT::Architecture={architecture}", "-o", f"APT::Architectures={architecture}"]
+        wanted = ["install", "--download-only", "--yes", "--no-install-recommends", package]
+        if not _apt(Path(name), release, options, wanted):
+            return False
+        made = Path(f"{root}.part")
+        shutil.rmtree(made, ignore_errors=True)
+        for folder in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "dev", "proc", "tmp"):
+            (made / folder).mkdir(parents=True)
+        for link in ("bin", "lib", "lib64", "sbin"):
+            (made / link).symlink_to(f"usr/{link}")
+        for archive in sorted((Path(name) / "cache/archives").glob("*.deb")):
+            # dpkg would put a folder in the place of the links.
+            contents = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(archive)], stdout=subprocess.PIPE)
+            extract = ["tar", "-x", "-C", str(made), "--keep-directory-symlink"]
+            if subprocess.run(extract, stdin=contents.stdout).returncode != 0 or contents.wait() != 0:
+                return False
+        made.rename(root)
+    return True
+
+
+def _apt(folder: Path, release: str, options: list[str], command: list[str]) -> bool:
+    """Run a command of apt-get after it has fetched the lists of a release; tell whether it worked."""
     keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if not shutil.which("apt-get") or not keys.exists():
-        return None
-    terminal.step(f"downloading {package} of Debian {release} for the tests")
+        return False
     for place in ("lists/partial", "cache/archives/partial", "parts"):
         (folder / place).mkdir(parents=True)
     (folder / "sources.list").write_text(f"deb [signed-by={keys}] http://deb.debian.org/debian {release} main\n")
     places = {"State": folder, "State::lists": folder / "lists", "Cache": folder / "cache"}
     places |= {"Etc::sourcelist": folder / "sources.list", "Etc::sourceparts": folder / "parts"}
-    options = [part for name, place in places.items() for part in ("-o", f"Dir::{name}={place}")]
-    options += ["-o", "Dir::State::status=/dev/null", "-o", "APT::Sandbox::User="]
-    for arguments in (["update"], ["download", package]):
-        command = ["apt-get", "--quiet", *options, *arguments]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    own = [part for name, place in places.items() for part in ("-o", f"Dir::{name}={place}")]
+    own += ["-o", "Dir::State::status=/dev/null", "-o", "APT::Sandbox::User=", *options]
+    for arguments in (["update"], command):
+        done = subprocess.run(["apt-get", "--quiet", *own, *arguments], cwd=folder, capture_output=True, text=True)
         if done.returncode != 0:
             terminal.note(done.stderr.strip())
-            return None
-    return next(folder.glob(f"{package}_*.deb"), None)
+            return False
+    return True

@@ -227,10 +227,10 @@ def read_requirements(path: Path) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def run(command: list[str], **environment: str | None) -> None:
-    """Run a command; a failure ends the script. A None in `environment` removes a variable."""
+def run(command: list[str], folder: Path = ROOT, **environment: str | None) -> None:
+    """Run a command in a folder; a failure ends the script. A None in `environment` removes a variable."""
     variables = {name: value for name, value in {**os.environ, **environment}.items() if value is not None}
-    done = subprocess.run(command, cwd=ROOT, env=variables)
+    done = subprocess.run(command, cwd=folder, env=variables)
     if done.returncode != 0:
         raise terminal.fail(f"{' '.join(command)} exited with {done.returncode}", done.returncode)
 

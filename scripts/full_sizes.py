@@ -221,6 +221,11 @@ def senders(_seed: int) -> Iterator[Command]:
     yield pytest(interpreters.running(), "senders", "tests/service/senders/test_survey.py", **variables)
 
 
+def wheels(_seed: int) -> Iterator[Command]:
+    """Wheels of library and service for each target and interpreter, tried where nothing else is."""
+    yield Command([sys.executable, str(ROOT / "scripts" / "wheels.py"), "--all", "--target", "all", "--service"])
+
+
 def sanitize(_seed: int) -> Iterator[Command]:
     """Run the tests of the core under the sanitizers."""
     yield Command(["make", "--no-print-directory", "sanitize"])
@@ -240,6 +245,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "rotation": rotation,
     "tracebacks": tracebacks,
     "loom": loom,
+    "wheels": wheels,
     "sanitize": sanitize,
     "service": service,
     "receivers": receivers,

@@ -1,12 +1,11 @@
 """Build a wheel for each interpreter chosen and try it where nothing else is installed.
 
-The trial happens in an empty environment in a temporary folder outside the checkout, so that neither the sources
-nor an editable installation can stand in for a file that the wheel lacks.
+Without `--target` a wheel is for this machine. With it, zig links it with the oldest C library that the target has, so
+that it runs on every Linux since 2014; it is inspected, and tried wherever this machine can.
 """
 
 import argparse
-import os
-import subprocess
+import shutil
 import sys
 import tempfile
 import zipfile
@@ -15,91 +14,168 @@ from pathlib import Path
 import environment
 import interpreters
 import terminal
+import wheel_targets
+import wheel_trials
 from environment import BUILD, ROOT
+from wheel_targets import TARGETS, Target
+from wheel_trials import RECORDS
 
-RECORDS = 10_000
+DIST = ROOT / "dist"
+SERVICE = ROOT / "packaging" / "service"
 
-TRIAL = f"""
-import logging, pathlib, sys
-import logspool
-import logspool._native
-
-path = pathlib.Path(sys.argv[1])
-logging.basicConfig(filename=path, level=logging.INFO, format="%(levelname)s %(name)s:%(lineno)d %(message)s")
-logspool.install()
-log = logging.getLogger("trial")
-for number in range({RECORDS}):
-    log.info("record %d of %s", number, "trial")
-logspool.flush()
-lines = path.read_text().splitlines()
-assert len(lines) == {RECORDS}, f"{{len(lines)}} lines instead of {RECORDS}"
-wrong = [line for number, line in enumerate(lines) if not line.endswith(f" record {{number}} of trial")]
-assert not wrong, f"out of order or damaged: {{wrong[:3]}}"
-assert sys.argv[2] not in logspool.__file__, f"imported from the checkout: {{logspool.__file__}}"
-"""
+#: The size in bytes that no wheel of a target may have: 4 and 8 MiB.
+LIMIT, SERVICE_LIMIT = 4 << 20, 8 << 20
 
 
-def build(interpreter: interpreters.Interpreter) -> Path:
+def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
     """Build the wheel of one interpreter into dist/."""
-    maturin = str(environment.tools() / "bin" / "maturin")
-    out = BUILD / "wheels" / interpreter.tag
-    for old in out.glob("*.whl"):
-        old.unlink()
-    command = [maturin, "build", "--release", "--quiet", "-i", interpreter.executable, "--out", str(out)]
+    # maturin knows the Pythons of other targets by their names.
+    here = target is None or target.runs_here
+    words = ["-i", interpreter.executable if here else f"python{interpreter.tag}"]
+    profile = "release" if target is None else "wheel"
     variables = environment.build_variables(interpreter)
-    environment.run(command, CARGO_TARGET_DIR=str(environment.target_folder(interpreter)), **variables)
-    wheel = next(out.glob("*.whl"))
-    dist = ROOT / "dist"
-    dist.mkdir(exist_ok=True)
-    return wheel.replace(dist / wheel.name)
+    if target is not None:
+        variables |= wheel_targets.SMALL | wheel_targets.unwinder(target)
+    return _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
+
+
+def build_service(target: Target | None) -> Path:
+    """Build the wheel of the service into dist/."""
+    return _maturin(target, "release", [], SERVICE, ROOT / "target", {})
+
+
+def _maturin(
+    target: Target | None, profile: str, words: list[str], folder: Path, built: Path, variables: dict[str, str]
+) -> Path:
+    """Build the wheel of the project in a folder; without a target cargo builds in `built`."""
+    if target is not None:
+        # One folder for all interpreters: of some 150 crates three depend on Python.
+        built = BUILD / "target-wheels"
+        words = [*words, "--zig", "--target", target.rust, "--compatibility", target.tag]
+        variables = variables | {"PATH": wheel_targets.path_with_zig()}
+    maturin = str(environment.tools() / "bin" / "maturin")
+    with tempfile.TemporaryDirectory(prefix="logspool-wheel-") as out:
+        command = [maturin, "build", "--profile", profile, "--compression-level", "9", "--quiet", *words, "--out", out]
+        environment.run(command, folder, CARGO_TARGET_DIR=str(built), **variables)
+        [wheel] = Path(out).glob("*.whl")
+        DIST.mkdir(exist_ok=True)
+        return Path(shutil.move(wheel, DIST / wheel.name))
 
 
 def missing_parts(wheel: Path) -> list[str]:
     """Return the parts of a complete wheel that this one lacks."""
     names = zipfile.ZipFile(wheel).namelist()
-    parts = {
-        "the native module": any(name.startswith("logspool/_native.") and name.endswith(".so") for name in names),
-        "py.typed": "logspool/py.typed" in names,
-        "the stubs of the native module": "logspool/_native.pyi" in names,
-        "both licences": sum(Path(name).name.startswith("LICENSE") for name in names) >= 2,
-    }
+    parts = {"both licences": sum(Path(name).name.startswith("LICENSE") for name in names) >= 2}
+    if wheel.name.startswith("logspool_service-"):
+        parts["the program"] = any(name.endswith(".data/scripts/logspool") for name in names)
+    else:
+        parts["the native module"] = any(_is_binary(name) for name in names)
+        parts["py.typed"] = "logspool/py.typed" in names
+        parts["the stubs of the native module"] = "logspool/_native.pyi" in names
     return [part for part, there in parts.items() if not there]
 
 
-def try_out(wheel: Path, interpreter: interpreters.Interpreter) -> None:
-    """Install the wheel alone, log through it and count the lines."""
+def inspect(wheel: Path, target: Target, limit: int) -> None:
+    """End the script where the wheel is too large, or asks for more than each system of its target has."""
     with tempfile.TemporaryDirectory(prefix="logspool-wheel-") as folder:
-        python = str(Path(folder) / "venv" / "bin" / "python")
-        made = [interpreter.executable, "-m", "venv", str(Path(folder) / "venv")]
-        if subprocess.run(made, capture_output=True).returncode != 0:
-            environment.run([*made, "--without-pip", "--clear"])
-        install = ["-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
-        environment.run([str(environment.tools() / "bin" / "python"), *install])
-        script = Path(folder) / "trial.py"
-        script.write_text(TRIAL)
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LOGSPOOL"))}
-        command = [python, str(script), str(Path(folder) / "trial.log"), str(ROOT)]
-        done = subprocess.run(command, cwd=folder, env=variables, timeout=120)
-        if done.returncode != 0:
-            raise terminal.fail(f"{wheel.name} does not work in an empty environment", done.returncode)
+        archive = zipfile.ZipFile(wheel)
+        [name] = filter(_is_binary, archive.namelist())
+        binary = Path(archive.extract(name, folder))
+        faults = wheel_targets.faults(binary, target)
+        if target.is_musl:
+            library = wheel_trials.musl_library(target)
+            if isinstance(library, str):
+                print(f"    its symbols were not compared with those of musl: {library}")
+            else:
+                faults += [f"musl has no {symbol}" for symbol in wheel_targets.unknown_to(library, binary)]
+        else:
+            print(f"    it asks for GLIBC_{'.'.join(map(str, wheel_targets.newest_glibc(binary)))} at most")
+    if faults:
+        raise terminal.fail(f"{wheel.name} does not run everywhere on {target.name}: {'; '.join(faults)}")
+    print(f"    {wheel_targets.audit(wheel, target)}")
+    size = wheel.stat().st_size
+    if size > limit:
+        raise terminal.fail(f"{wheel.name} has {size} bytes; at most {limit} are allowed")
+
+
+def _is_binary(name: str) -> bool:
+    native = name.startswith("logspool/_native.") and name.endswith(".so")
+    return native or name.endswith(".data/scripts/logspool")
+
+
+def try_out(wheel: Path, interpreter: interpreters.Interpreter, target: Target | None) -> None:
+    """Log through the wheel wherever it can be tried here."""
+    if target is None or target.runs_here:
+        with wheel_trials.empty_environment(interpreter) as place:
+            wheel_trials.log_in(place, wheel)
+            print(f"    {RECORDS} records found {place.description}")
+    if target is None:
+        return
+    if target.is_musl:
+        print("    not tried: no CPython for musl can be had here, Debian has none")
+        return
+    with wheel_trials.empty_debian(target.processor, interpreter.tag) as place:
+        if isinstance(place, str):
+            print(f"    not tried in an empty Debian for {target.processor}: {place}")
+        else:
+            wheel_trials.log_in(place, wheel)
+            print(f"    {RECORDS} records found {place.description}")
+
+
+def try_out_service(service: Path, library: Path, interpreter: interpreters.Interpreter, target: Target | None) -> None:
+    """Send records through both wheels wherever they can be tried here, and ask for their number."""
+    if target is not None and not target.runs_here:
+        print(f"    not tried: programs for {target.name} do not run here")
+        return
+    with wheel_trials.empty_environment(interpreter) as place:
+        wheel_trials.serve_in(place, [library, service], "venv/bin/logspool")
+        print(f"    {RECORDS} records sent, stored and found by a query {place.description}")
+    if target is None:
+        return
+    with wheel_trials.empty_debian(target.processor, interpreter.tag) as place:
+        if isinstance(place, str):
+            print(f"    not tried in an empty Debian: {place}")
+        else:
+            wheel_trials.serve_in(place, [library, service], "site/bin/logspool")
+            print(f"    {RECORDS} records sent, stored and found by a query {place.description}")
 
 
 def main() -> None:
     """Build and try the wheels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="for every interpreter of the matrix")
+    names = [*TARGETS, "all"]
+    parser.add_argument("--target", nargs="+", choices=names, default=[], metavar="TARGET", help=", ".join(names))
+    parser.add_argument("--service", action="store_true", help="the wheel of the service too, tried with the first one")
     options = parser.parse_args()
+    targets = list(TARGETS.values()) if "all" in options.target else [TARGETS[name] for name in options.target]
+    for target in targets:
+        if lacks := wheel_targets.missing(target):
+            raise terminal.fail(lacks)
     own = interpreters.probe(sys.executable)
     chosen = interpreters.chosen() if options.all or own is None else [own]
-    for interpreter in chosen:
-        terminal.step(f"wheel for Python {interpreter.version} ({interpreter.tag})")
-        wheel = build(interpreter)
-        missing = missing_parts(wheel)
-        if missing:
-            raise terminal.fail(f"{wheel.name} lacks {', '.join(missing)}")
-        try_out(wheel, interpreter)
-        size = wheel.stat().st_size / 1024
-        print(f"    {wheel.relative_to(ROOT)} ({size:.0f} KiB): {RECORDS} records found where only it is installed")
+    for target in targets or [None]:
+        system = f" and {target.name}" if target else ""
+        made = []
+        for interpreter in chosen:
+            terminal.step(f"wheel for Python {interpreter.version} ({interpreter.tag}){system}")
+            made.append(build(interpreter, target))
+            check(made[-1], target, LIMIT)
+            try_out(made[-1], interpreter, target)
+        if options.service:
+            terminal.step(f"wheel of the service{system}")
+            service = build_service(target)
+            check(service, target, SERVICE_LIMIT)
+            try_out_service(service, made[0], chosen[0], target)
+
+
+def check(wheel: Path, target: Target | None, limit: int) -> None:
+    """End the script where a wheel is not complete or, if it is for others, does not fit them."""
+    print(f"    {wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+    if missing := missing_parts(wheel):
+        raise terminal.fail(f"{wheel.name} lacks {', '.join(missing)}")
+    if target is not None:
+        inspect(wheel, target, limit)
 
 
 if __name__ == "__main__":

@@ -168,8 +168,10 @@ def main(arguments: Sequence[str]) -> int:
         if program is None:
             return _messages.usage(
                 command,
-                "that command belongs to the service, the program logspool of the package logspool-server, which is"
-                " neither beside this Python nor on the PATH (fix: cargo install --path crates/logspool-server)",
+                "that command belongs to the service, the program logspool of the package logspool-service, which is"
+                " neither beside this Python nor on the PATH (fix: install the wheel of logspool-service, which"
+                " `python scripts/wheels.py --service` makes in the sources of logspool; or there"
+                " cargo install --path crates/logspool-server)",
             )
         os.execv(program, [program, command, *rest])
     from logspool.base._options import meant

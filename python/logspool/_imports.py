@@ -53,9 +53,12 @@ def _not_built() -> str:
     import sysconfig
 
     build = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
+    folder = os.path.dirname(__file__)
+    others = sorted(name.split(".")[1] for name in os.listdir(folder) if name.startswith("_native.cpython-"))
+    found = f"this copy has it for {', '.join(others)}" if others else "this copy has none"
     return (
-        f"logspool._native was not built for this Python ({build}): "
-        "install logspool with this Python (pip install --no-binary logspool logspool builds it)"
+        f"logspool._native was not built for this Python ({build}); {found}: "
+        "install a wheel for this Python, which `python scripts/wheels.py` makes in the sources of logspool"
     )
 
 

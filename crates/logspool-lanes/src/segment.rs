@@ -199,7 +199,7 @@ impl Segment {
         let this = ProcessIdentity::current();
         let mut uuid = [0_u8; 16];
         // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
-        unsafe { libc::getrandom(uuid.as_mut_ptr().cast(), uuid.len(), 0) };
+        unsafe { libc::syscall(libc::SYS_getrandom, uuid.as_mut_ptr(), uuid.len(), 0) };
         // SAFETY: the mapping is zeroed, at least a page, and known to this call only.
         unsafe {
             (*header).major = layout::MAJOR;

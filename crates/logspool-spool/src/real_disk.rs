@@ -150,8 +150,8 @@ impl Disk for RealDisk {
     fn random_id(&self) -> [u8; 16] {
         let mut id = [0_u8; 16];
         // SAFETY: `id` is a local array of sixteen bytes, and the length passed is its own.
-        let filled = unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) };
-        assert_eq!(id.len() as isize, filled, "the kernel gives up to 256 random bytes in one piece");
+        let filled = unsafe { libc::syscall(libc::SYS_getrandom, id.as_mut_ptr(), id.len(), 0) };
+        assert_eq!(id.len() as libc::c_long, filled, "the kernel gives up to 256 random bytes in one piece");
         id
     }
 }

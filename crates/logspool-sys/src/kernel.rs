@@ -187,7 +187,8 @@ fn probe_memfd() -> i32 {
 
 fn make_memfd() -> Result<File, i32> {
     // SAFETY: a valid C string.
-    let descriptor = unsafe { libc::memfd_create(c"logspool-probe".as_ptr(), libc::MFD_CLOEXEC) };
+    let descriptor =
+        unsafe { libc::syscall(libc::SYS_memfd_create, c"logspool-probe".as_ptr(), libc::MFD_CLOEXEC) as libc::c_int };
     match errno(descriptor.into()) {
         // SAFETY: the descriptor is new and has no other owner.
         WORKS => Ok(unsafe { File::from_raw_fd(descriptor) }),

@@ -5,6 +5,8 @@
 //! Invariants: nothing in this layer knows records, and only the C library is used. A forked child may find a lock
 //! whose holder does not exist in the child, or a mapping that it does not have. [`fork_safe_lock`] and [`generation`]
 //! handle these two cases.
+//! `gettid`, `getrandom` and `memfd_create` are called by `libc::syscall`, in all layers: wheels run with glibc 2.17,
+//! which has no functions for them.
 //!
 //! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 

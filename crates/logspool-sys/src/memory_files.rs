@@ -163,7 +163,7 @@ fn make_memory_file() -> io::Result<OwnedFd> {
     // know it.
     for flags in [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC] {
         // SAFETY: a valid C string.
-        let descriptor = unsafe { libc::memfd_create(c"logspool".as_ptr(), flags) };
+        let descriptor = unsafe { libc::syscall(libc::SYS_memfd_create, c"logspool".as_ptr(), flags) as libc::c_int };
         if descriptor >= 0 {
             // SAFETY: the descriptor is new, and nothing else owns it.
             return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });

@@ -30,7 +30,7 @@ struct Listed(libc::pid_t);
 impl Listed {
     fn new() -> Self {
         // SAFETY: no preconditions.
-        let id = unsafe { libc::gettid() };
+        let id = unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t };
         OWN.with(|own| {
             own.begins -= 1;
             own.running.push(id);

@@ -329,7 +329,7 @@ fn map_memfd(page: &CopyPage) -> Option<*mut c_void> {
     // SAFETY: the name is a valid C string, and the descriptor is new and has no other owner. A page consists of plain
     // bytes; the mapping is fresh.
     unsafe {
-        let descriptor = libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC);
+        let descriptor = libc::syscall(libc::SYS_memfd_create, NAME.as_ptr(), libc::MFD_CLOEXEC) as libc::c_int;
         if descriptor < 0 {
             return None;
         }

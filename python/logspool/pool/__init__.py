@@ -9,6 +9,8 @@
 `Pool` is a `concurrent.futures.Executor` and can be used in place of one.
 """
 
+# The first import says what is missing where no native module fits this Python.
+from logspool import _native
 from logspool._native import Results, Schedule, Semaphore
 from logspool.pool import _timers
 from logspool.pool._completed import as_completed
@@ -28,7 +30,7 @@ else:
     Future, Timer = pool_futures(_timers.start)
     del pool_futures
 
-del _timers
+del _native, _timers
 
 __all__ = [
     "BrokenPool",

@@ -47,12 +47,14 @@ def test_every_command_has_its_help(command, name):
     assert outcome.out.startswith(f"usage: python -m logspool {name}".encode())
 
 
-def test_a_command_of_the_service_names_what_is_missing(command, tmp_path):
-    outcome = command("serve", PATH=str(tmp_path))
+@pytest.mark.parametrize("name", ["serve", "query", "tail", "stats", "check-config"])
+def test_a_command_of_the_service_names_what_is_missing(command, tmp_path, name):
+    outcome = command(name, PATH=str(tmp_path))
 
     assert (2, b"") == (outcome.status, outcome.out)
-    assert b"the program logspool of the package logspool-server" in outcome.err
-    assert b"fix: cargo install" in outcome.err
+    assert b"the program logspool of the package logspool-service" in outcome.err
+    assert b"fix: install the wheel of logspool-service" in outcome.err
+    assert b"cargo install --path crates/logspool-server" in outcome.err
 
 
 @pytest.mark.parametrize(

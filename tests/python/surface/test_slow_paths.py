@@ -151,18 +151,32 @@ print(_native.lock_self_check(object()))
     assert 2 == len(outcome.out.splitlines())
 
 
-def test_a_build_without_its_native_module_says_how_to_get_it(run_program, tmp_path):
+@pytest.mark.parametrize(
+    ("statement", "other", "found"),
+    [
+        ("logspool.install()", None, "this copy has none"),
+        ("import logspool.pool", None, "this copy has none"),
+        (
+            "logspool.install()",
+            "_native.cpython-39-x86_64-linux-gnu.so",
+            "this copy has it for cpython-39-x86_64-linux-gnu",
+        ),
+    ],
+)
+def test_a_build_without_its_native_module_says_how_to_get_it(run_program, tmp_path, statement, other, found):
     import logspool
 
     package = tmp_path / "elsewhere" / "logspool"
     shutil.copytree(Path(logspool.__file__).parent, package, ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    program = f"import sys\nsys.path.insert(0, {os.fspath(package.parent)!r})\nimport logspool\nlogspool.install()"
+    if other:
+        (package / other).touch()
+    program = f"import sys\nsys.path.insert(0, {os.fspath(package.parent)!r})\nimport logspool\n{statement}"
     outcome, _ = run_program(program)
 
     [last] = outcome.err.decode().splitlines()[-1:]
-    assert last.startswith("ImportError: logspool._native was not built for this Python (")
-    assert str(sysconfig.get_config_var("SOABI")) in last
-    assert "pip install --no-binary logspool logspool" in last
+    build = sysconfig.get_config_var("SOABI")
+    assert last.startswith(f"ImportError: logspool._native was not built for this Python ({build}); {found}: ")
+    assert "python scripts/wheels.py" in last
 
 
 def test_a_build_with_trace_refs_is_refused_where_its_objects_differ(run_program):

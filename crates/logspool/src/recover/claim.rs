@@ -94,7 +94,7 @@ impl<'a> Claim<'a> {
         self.fencing_token = self.work.fencing_token(|| {
             let mut random = [0_u8; 8];
             // SAFETY: the buffer is valid for eight bytes, and `getrandom` never shortens requests this small.
-            unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
+            unsafe { libc::syscall(libc::SYS_getrandom, random.as_mut_ptr(), random.len(), 0) };
             // The new token differs from the stored one, even if the kernel has no random bytes yet.
             let before = self.word(offset_of!(Header, recoverer))?;
             let fencing_token = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);

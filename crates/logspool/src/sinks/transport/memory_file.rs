@@ -11,7 +11,10 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 /// The system's error; `WouldBlock` if there is no room now.
 pub fn send(socket: RawFd, bytes: &[u8]) -> io::Result<()> {
     // SAFETY: the name is a text that ends with NUL.
-    let made = unsafe { libc::memfd_create(c"logspool".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    let made = unsafe {
+        libc::syscall(libc::SYS_memfd_create, c"logspool".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
+            as libc::c_int
+    };
     if made < 0 {
         return Err(io::Error::last_os_error());
     }
