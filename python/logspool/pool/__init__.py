@@ -9,7 +9,7 @@
 `Pool` is a `concurrent.futures.Executor` and can be used in place of one.
 """
 
-# The first import says what is missing where no native module fits this Python.
+# Before the others: its error names the missing native module if none fits this Python.
 from logspool import _native
 from logspool._native import Results, Schedule, Semaphore
 from logspool.pool import _timers

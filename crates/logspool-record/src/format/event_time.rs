@@ -16,7 +16,7 @@ pub(super) fn after_seconds(nanoseconds: u32, parts: u16) -> [u8; AFTER_SECONDS_
     [a, b, c, d, 0xde, high, low]
 }
 
-/// The seconds and nanoseconds of the time of an entry, limited to what it can hold.
+/// The seconds and nanoseconds of the time of an entry, limited to the range of its 32 bits of seconds.
 #[inline]
 pub(super) fn event_time(time_ns: i64) -> (u32, u32) {
     const NANOS: u64 = 1_000_000_000;
