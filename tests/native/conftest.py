@@ -4,25 +4,19 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
 from shared_builds import SharedBuilds
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/python"))
+
+from suite.fixtures import private_queue, queue_dir  # noqa: E402, F401
+
 HEADERS = ROOT / "crates/logspool-c/include"
 PROGRAMS = Path(__file__).parent / "programs"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
-
-
-@pytest.fixture(autouse=True)
-def queue_dir(monkeypatch):
-    """Give a test its own queue folder: a process of another test would deliver records of killed programs, too."""
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="logspool-native-", dir=memory, ignore_cleanup_errors=True) as folder:
-        monkeypatch.setenv("LOGSPOOL_QUEUE_DIR", folder)
-        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

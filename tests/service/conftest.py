@@ -26,7 +26,7 @@ import postgres
 import executables
 from ports import free_port
 from suite import dispositions
-from suite.fixtures import queue_dir  # noqa: F401
+from suite.fixtures import private_queue, queue_dir  # noqa: F401
 
 # Ten times the time that a slow machine needed.
 DEADLINE = 30.0

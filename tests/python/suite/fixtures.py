@@ -1,6 +1,7 @@
 """Fixtures and settings for pytest, used by the conftest of tests/python and of tests/e2e."""
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,14 @@ TEST_DEADLINE_SECONDS = 300
 
 
 def configure(config: pytest.Config) -> None:
-    """Register markers and filters of warnings, and reset signals; called from `pytest_configure`."""
+    """Prepare a run; called from `pytest_configure`.
+
+    Registers markers and filters of warnings, resets signals, and gives the test process its own queue folder.
+    """
     dispositions.reset()
+    queues = ExitStack()
+    os.environ["LOGSPOOL_QUEUE_DIR"] = str(queues.enter_context(queue_folder.private()))
+    config.add_cleanup(queues.close)
     config.addinivalue_line("filterwarnings", "error")
     config.addinivalue_line("markers", "real: needs the built package; skipped with SUITE_PACKAGE=stand-in")
     config.addinivalue_line("markers", "full: runs only with LOGSPOOL_FAULTS=full")
@@ -54,6 +61,16 @@ def queue_dir():
     """Give a private, empty queue folder."""
     with queue_folder.private() as folder:
         yield folder
+
+
+@pytest.fixture(autouse=True)
+def private_queue(queue_dir, monkeypatch):
+    """Give the programs of each test their own queue folder.
+
+    A program that connects to an address also delivers the records that killed programs left for it in the folder, and
+    the system gives the port of an earlier test to a later one.
+    """
+    monkeypatch.setenv("LOGSPOOL_QUEUE_DIR", str(queue_dir))
 
 
 @pytest.fixture
