@@ -71,6 +71,8 @@ faults: check-tools ## Run the fault scenarios in full: long
 	@$(PYTHON) scripts/fault_tools.py
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults -- tests/e2e -m "not quiet" --timeout=3600 $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults-service -- tests/service --timeout=3600 $(PYTEST_OPTIONS)
+	@$(PYTHON) scripts/native_tools.py
+	@LOGSPOOL_FAULTS=full $(PYTHON) scripts/run_pytest.py --label faults-native -- tests/native $(PYTEST_OPTIONS)
 	@LOGSPOOL_FAULTS=full LOGSPOOL_TEST_WORKERS=0 $(PYTHON) scripts/run_pytest.py --label faults-quiet -- tests/e2e -m quiet $(PYTEST_OPTIONS)
 
 full: export LOGSPOOL_TEST_PROFILE = release

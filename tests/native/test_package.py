@@ -98,6 +98,7 @@ def static_ends(musl, tmp_path_factory):
 
 
 @pytest.mark.skipif(shutil.which("pkg-config") is None, reason="pkg-config is missing: apt-get install pkg-config")
+@pytest.mark.xdist_group("musl")
 @pytest.mark.parametrize(
     ("end", "code"),
     [("exit", 0), ("term", -signal.SIGTERM), ("kill", -signal.SIGKILL), ("segv", -signal.SIGSEGV)],

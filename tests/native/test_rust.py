@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from suite.fixtures import faults_full
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(__file__).parent / "rust"
 MUSL = "x86_64-unknown-linux-musl"
@@ -33,6 +35,7 @@ def static_program():
     return folder / MUSL / "release/logspool-static-program"
 
 
+@pytest.mark.skipif(not faults_full(), reason="linking takes more than a minute: make faults")
 @pytest.mark.xdist_group("static_rust")
 @pytest.mark.parametrize(
     ("end", "code"),
