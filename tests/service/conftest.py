@@ -104,8 +104,11 @@ class Service:
         self.heard.set()
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-        assert self.listening.wait(DEADLINE), f"not ready in time: {self.said}"
-        assert self.process.poll() is None, "\n".join(self.said)
+        is_ready = self.listening.wait(DEADLINE) and self.process.poll() is None
+        if not is_ready:
+            # No fixture knows it yet.
+            self.stop(signal.SIGKILL)
+        assert is_ready, "not ready, or not in time:\n" + "\n".join(self.said)
 
     def _read(self):
         for line in self.process.stderr:

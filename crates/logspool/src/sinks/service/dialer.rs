@@ -8,10 +8,11 @@
 //! gets its share of the senders.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use crate::sinks::random::random;
+use crate::sinks::transport::stream;
 use logspool_record::address::HostPort;
 
 /// First and longest pause after a round. Specified by the public contract (`docs/how-to/send-to-a-service.md`). Half
@@ -71,7 +72,7 @@ impl Dialer {
                 self.hosts = shuffled(0..list.len());
             }
             self.host = self.hosts.pop().unwrap_or_default();
-            self.places = shuffled(resolve(&list[self.host])?);
+            self.places = shuffled(stream::resolve(&list[self.host].host, list[self.host].port)?);
         }
         self.place = self.places.pop();
         self.place.map(|place| (self.host, place)).ok_or_else(|| ErrorKind::NotFound.into())
@@ -107,7 +108,8 @@ impl Dialer {
             // All other addresses are the next round.
             self.hosts = shuffled((0..list.len()).filter(|host| *host != self.host));
             let is_name = |host: &&HostPort| host.host.parse::<IpAddr>().is_err();
-            let places = list.get(self.host).filter(is_name).and_then(|host| resolve(host).ok());
+            let places =
+                list.get(self.host).filter(is_name).and_then(|host| stream::resolve(&host.host, host.port).ok());
             self.places = shuffled(places.into_iter().flatten().filter(|place| Some(*place) != self.place));
         }
         self.next_try = Instant::now();
@@ -127,7 +129,7 @@ impl Dialer {
         self.set_time_to_move();
         let mut hosts = shuffled(0..list.len());
         let Some(host) = hosts.pop() else { return false };
-        let places = resolve(&list[host]).map(shuffled).unwrap_or_default();
+        let places = stream::resolve(&list[host].host, list[host].port).map(shuffled).unwrap_or_default();
         let moves = places.last().is_some_and(|place| Some(*place) != self.place);
         if moves {
             (self.hosts, self.host, self.places) = (hosts, host, places);
@@ -139,15 +141,6 @@ impl Dialer {
     fn set_time_to_move(&mut self) {
         self.keep_until = Instant::now() + self.keep / 2 + random_part(self.keep);
     }
-}
-
-/// Returns the addresses of a host.
-fn resolve(host: &HostPort) -> io::Result<impl Iterator<Item = SocketAddr> + use<>> {
-    (host.host.as_str(), host.port).to_socket_addrs().map_err(|error| {
-        let name = &host.host;
-        let why = format!("cannot find the host {name:?}: {error} (fix: the name in the address, or the resolver)");
-        io::Error::new(ErrorKind::NotFound, why)
-    })
 }
 
 /// Returns the items in random order.

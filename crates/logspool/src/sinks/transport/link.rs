@@ -2,7 +2,7 @@
 //! [`Link::wait`].
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Link {
     pub fn open(address: &PeerAddress, turn: usize) -> io::Result<Self> {
         match address {
             PeerAddress::Udp(HostPort { host, port }) => {
-                let places = (host.as_str(), *port).to_socket_addrs().map_err(stream::unknown_host)?;
+                let places = stream::resolve(host, *port)?;
                 Ok(Self::Udp(open_udp(&places.collect::<Vec<_>>(), turn)?))
             }
             PeerAddress::Service(ServiceAddress::Tcp { hosts }) => {

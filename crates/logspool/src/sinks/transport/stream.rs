@@ -36,7 +36,7 @@ impl Socket {
     ///
     /// The system's error for the last address of the host.
     pub fn tcp(host: &str, port: u16) -> io::Result<Self> {
-        let kept = opened::tcp((host, port).to_socket_addrs().map_err(unknown_host)?, CONNECT_LIMIT)?;
+        let kept = opened::tcp(resolve(host, port)?, CONNECT_LIMIT)?;
         kept.get()?.set_nonblocking(true)?;
         Self::prepared(kept)
     }
@@ -170,9 +170,20 @@ fn limit_unsent(socket: &TcpStream) {
     unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), length) };
 }
 
-/// Gives the kind `NotFound` to errors of the resolver, which have no error number.
-pub(super) fn unknown_host(error: io::Error) -> io::Error {
-    if error.raw_os_error().is_some() { error } else { io::Error::new(ErrorKind::NotFound, error) }
+/// Returns the addresses of a host.
+///
+/// # Errors
+///
+/// `NotFound` if the resolver does not know the host; else the system's error.
+pub fn resolve(host: &str, port: u16) -> io::Result<impl Iterator<Item = SocketAddr> + use<>> {
+    (host, port).to_socket_addrs().map_err(|error| {
+        // Errors of the resolver have no error number.
+        if error.raw_os_error().is_some() {
+            return error;
+        }
+        let why = format!("cannot find the host {host:?}: {error} (fix: the name in the address, or the resolver)");
+        io::Error::new(ErrorKind::NotFound, why)
+    })
 }
 
 #[cfg(test)]
