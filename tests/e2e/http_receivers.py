@@ -10,6 +10,7 @@ import threading
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from ports import free_port
 from suite import programs
 
 SECONDS = 60
@@ -82,13 +83,6 @@ def program(folder, queue_dir, kind, options, **queue):
     made = Program(folder, queue_dir, kind, options, **queue)
     with programs.ended(made.child):
         yield made
-
-
-def free_port() -> int:
-    """Return a free port of loopback."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return int(reserved.getsockname()[1])
 
 
 class Receiver:

@@ -13,6 +13,7 @@ from pathlib import Path
 import peers
 import pytest
 
+from ports import free_port
 from service import certificates
 from suite import programs, tools
 from suite.waiting import until
@@ -31,22 +32,15 @@ def program() -> str:
     tools.missing("there is no program rsyslogd on the PATH (in Debian's package rsyslog)")
 
 
-def free_port(kind: int) -> int:
-    """Return a free port of loopback."""
-    with socket.socket(socket.AF_INET, kind) as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        return int(reserved.getsockname()[1])
-
-
 class Rsyslog:
     """A receiver that writes each message as a line of JSON."""
 
     def __init__(self, folder, pair=None):
         self.folder = folder
         self.program = program()
-        self.tls = free_port(socket.SOCK_STREAM)
+        self.tls = free_port()
         self.pair = pair
-        self.udp, self.tcp = free_port(socket.SOCK_DGRAM), free_port(socket.SOCK_STREAM)
+        self.udp, self.tcp = free_port(), free_port()
         self.datagram, self.stream = folder / "dev.log", folder / "stream.log"
         self.configure()
         self.process = None
@@ -116,9 +110,10 @@ class Rsyslog:
             self.process.wait(SECONDS)
 
     def messages(self):
-        """Return the whole messages that it has written."""
+        """Return the messages that it has written; of the last one there may be only a part yet."""
         kept = self.folder / "kept"
-        return [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+        lines = kept.read_text().splitlines(keepends=True) if kept.exists() else []
+        return [json.loads(line) for line in lines if line.endswith("\n")]
 
     def wait_for(self, count):
         """Return its messages once there are `count`."""

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.append(str(Path(__file__).parents[2] / "scripts"))
 
 from suite import fixtures
 from suite.fixtures import queue_dir, run_program  # noqa: F401

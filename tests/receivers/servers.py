@@ -4,7 +4,6 @@ Tests start and kill them, and read the records that they have stored.
 """
 
 import contextlib
-import itertools
 import json
 import os
 import signal
@@ -17,29 +16,13 @@ import urllib.parse
 import urllib.request
 
 import receiver_tools
+from ports import free_port
 from suite.waiting import until
 
 SECONDS = 60
 
 #: Largest answer of Loki, in bytes.
 LONG_ANSWER = 1 << 27
-
-
-#: The system gives higher ports to connections, so that no connection takes the port of a server that is away. Each
-#: worker of the tests has a thousand of its own, because a server binds its ports later than they are chosen.
-_FIRST_PORT = 20_000 + 1000 * (int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 12)
-_PORTS = itertools.cycle(range(_FIRST_PORT, _FIRST_PORT + 1000))
-
-
-def free_port():
-    """Return a port of loopback that is free for connections and for datagrams."""
-    while True:
-        port = next(_PORTS)
-        with socket.socket() as stream, socket.socket(type=socket.SOCK_DGRAM) as datagrams:
-            with contextlib.suppress(OSError):
-                stream.bind(("127.0.0.1", port))
-                datagrams.bind(("127.0.0.1", port))
-                return port
 
 
 class Server:
@@ -249,7 +232,9 @@ class GraylogReader(Server):
     def records(self):
         """Return all messages; `exception` is what `full_message` has after the message."""
         kept = self.folder / "kept"
-        messages = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+        lines = kept.read_text().splitlines(keepends=True) if kept.exists() else []
+        # Of the last one there may be only a part yet.
+        messages = [json.loads(line) for line in lines if line.endswith("\n")]
         for message in messages:
             message["exception"] = message.get("full_message", "").removeprefix(message["short_message"] + "\n")
         return messages

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from ports import free_port
 from suite import pages, programs
 from suite.waiting import until
 
@@ -99,12 +100,6 @@ class Recipe:
                 until(lambda: process.poll() is not None or _accepts(self.port), SECONDS, f"a server on {self.port}")
                 assert process.poll() is None, server.text("err.txt") + server.text("out.txt")
             yield server
-
-
-def free_port() -> int:
-    """Return a port that no program listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
 
 
 class Server:
