@@ -13,6 +13,7 @@ from pathlib import Path
 
 import environment
 import interpreters
+import long_description
 import terminal
 import wheel_targets
 import wheel_trials
@@ -36,7 +37,9 @@ def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
     variables = environment.build_variables(interpreter)
     if target is not None:
         variables |= wheel_targets.SMALL | wheel_targets.unwinder(target)
-    return _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
+    wheel = _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
+    long_description.put_into(wheel)
+    return wheel
 
 
 def build_service(target: Target | None) -> Path:
