@@ -1,7 +1,7 @@
 """Build the site of the pages into build/site/public/VERSION; a warning ends it with an error.
 
-The pages are those of docs/. The navigation is made from docs/README.md, and each public name of the package gets a page
-that is made from its signature and its docstring. A link to a file that is not in docs/ leads to the repository.
+The pages are those of docs/, and one for each public name of the package, made from its signature and its docstring.
+The navigation is made from docs/README.md. A link to a file that is not in docs/ leads to the repository.
 
 `--into FOLDER` adds the version to a published site; the switch between versions lists all folders there.
 """
@@ -52,9 +52,10 @@ def api_pages() -> dict[str, str]:
     index = ["# All public names\n"]
     for module, names in public_names().items():
         index.append(f"\n## `{module}`\n")
+        others = _from_others(module)
         for name in names:
             full = f"{module}.{name}"
-            text = _of_others(full, others[name]) if name in (others := _from_others(module)) else f"::: {full}\n"
+            text = _of_others(full, others[name]) if name in others else f"::: {full}\n"
             pages[f"{API}/{full}.md"] = f"---\ntitle: {name}\n---\n\n{text}"
             index.append(f"- [`{full}`]({full}.md)")
     return pages | {f"{API}/index.md": "\n".join(index) + "\n"}
@@ -97,7 +98,7 @@ def navigation() -> list[Entry]:
 
 
 def _entries(body: str) -> Iterator[Entry]:
-    """Return the entries of a section: a line that names a group, or begins with `page: `, makes a section of its own."""
+    """Return the entries of a section; a line that names a group, or begins with `page: `, is a section in it."""
     for line in body.splitlines():
         links = [(_title(text), _pages(target)) for text, target in _LINKED.findall(line)]
         if not links:
@@ -212,8 +213,9 @@ def write_versions(public: Path) -> list[str]:
     rows = [{"version": name, "title": name, "aliases": []} for name in names]
     (public / "versions.json").write_text(json.dumps(rows, indent=1) + "\n")
     newest = f"{names[0]}/"
-    page = f'<!doctype html><meta charset="utf-8"><title>logspool</title><meta http-equiv="refresh" content="0; url={newest}">'
-    (public / "index.html").write_text(f'{page}<a href="{newest}">logspool {names[0]}</a>\n')
+    refresh = f'<meta http-equiv="refresh" content="0; url={newest}">'
+    text = f'<!doctype html><meta charset="utf-8">{refresh}<title>logspool</title><a href="{newest}">{newest}</a>\n'
+    (public / "index.html").write_text(text)
     return names
 
 
@@ -221,7 +223,9 @@ def main() -> None:
     """Build the site and say where it is."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--into", type=Path, default=WORK / "public", metavar="FOLDER", help="default: %(default)s")
-    parser.add_argument("--list", type=Path, metavar="FOLDER", help="build nothing: list the versions of a published site")
+    parser.add_argument(
+        "--list", type=Path, metavar="FOLDER", help="build nothing: list the versions of a published site"
+    )
     options = parser.parse_args()
     if options.list:
         print("versions:", *write_versions(options.list))

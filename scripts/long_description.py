@@ -20,9 +20,7 @@ def page() -> str:
     text = re.sub(r"<!--.*?-->\n+", "", readme.read_text(encoding="utf-8"), flags=re.DOTALL)
     return repository_links.rewrite(
         text,
-        lambda target: (
-            repository_links.address(target, readme) if repository_links.is_relative(target) else target
-        ),
+        lambda target: repository_links.address(target, readme) if repository_links.is_relative(target) else target,
     )
 
 

@@ -4,8 +4,8 @@ It writes the version into every file that has it, dates the section of CHANGELO
 artefacts, writes their hashes into dist/SHA256SUMS, and makes the tag. Pushing the tag publishes: the workflow
 `release.yml` builds the same again.
 
-`--dry-run` changes a copy instead, shows the change and the commands, and builds nothing. `--build` does only the builds
-and the hashes, as the workflow does.
+`--dry-run` changes a copy instead, shows the change and the commands, and builds nothing.
+`--build` only builds and writes the hashes, as the workflow does.
 """
 
 import argparse
@@ -82,7 +82,9 @@ def refusal(version: str) -> str | None:
     if numbers(version) < numbers(current()):
         return f"{version} is not higher than {current()}, which Cargo.toml has: choose that or a higher one"
     if not entries(text):
-        return f"{CHANGELOG} says nothing about {version}: write the changes for users below `## Unreleased`, at its head"
+        return (
+            f"{CHANGELOG} says nothing about {version}: write the changes for users below `## Unreleased`, at its head"
+        )
     return None
 
 

@@ -1,6 +1,7 @@
 """The store that an earlier version left is read, and takes new records."""
 
 import pytest
+
 from earlier import make_files
 from earlier.test_earlier_files import VERSIONS, unpacked
 
@@ -16,6 +17,9 @@ def test_a_store_of_an_earlier_version_answers_and_takes_new_records(version, tm
     assert [row["message"] for row in rows] == [sent["message"] for sent in reversed(make_files.SENT)]
     assert [(row["level"], row["host"]) for row in service.query("payment", *since)] == [("ERROR", "web1")]
     assert [row["message"] for row in service.query("商品", *since)] == ["商品を追加しました"]
-    assert service.post("/ingest", b'{"message": "a new one", "time": "2026-11-22T11:00:00Z"}', "application/x-ndjson")[0] == 200
-    assert [row["message"] for row in service.query("", *since)][0] == "a new one"
+    assert (
+        service.post("/ingest", b'{"message": "a new one", "time": "2026-11-22T11:00:00Z"}', "application/x-ndjson")[0]
+        == 200
+    )
+    assert service.query("", *since)[0]["message"] == "a new one"
     assert not [line for line in service.said if "cannot" in line or "quarantine" in line]

@@ -43,7 +43,7 @@ try:
 except KeyError:
     logging.getLogger("shop").exception("the last one")
 deadline = time.monotonic() + 60
-while sys.argv[1] != "{{}}" and logspool.stats().sinks[0].spooled < {RECORDS + 1}:
+while sys.argv[1] != "{{}}" and sum(each.total("spooled") for each in logspool.stats().sinks.values()) < {RECORDS + 1}:
     assert time.monotonic() < deadline, logspool.stats()
     time.sleep(0.05)
 os.kill(os.getpid(), 9)
@@ -73,7 +73,16 @@ def killed_service(program: str, store: Path) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = [program, "serve", "--http", f"127.0.0.1:{port}", "--listen", "tcp://127.0.0.1:0", "--store", f"sqlite:{store}"]
+    command = [
+        program,
+        "serve",
+        "--http",
+        f"127.0.0.1:{port}",
+        "--listen",
+        "tcp://127.0.0.1:0",
+        "--store",
+        f"sqlite:{store}",
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as service:
         while "ready: " not in service.stderr.readline():
             pass

@@ -166,7 +166,11 @@ def test_a_released_version_is_refused(project):
     project.git("tag", f"v{NEW}")
 
     for version in (NEW, "6.9.9"):
-        _refused(project, version, f"{version} is not higher than {NEW}, which is released: choose a higher one, such as 7.1.0")
+        _refused(
+            project,
+            version,
+            f"{version} is not higher than {NEW}, which is released: choose a higher one, such as 7.1.0",
+        )
 
 
 def test_a_version_of_the_changelog_is_released(project):
@@ -210,5 +214,7 @@ def test_a_crate_of_the_workspace_has_a_version_for_those_that_need_it():
 
     assert re.findall(r'^logspool[\w-]* = \{ path = (?!.*version = ")', text, flags=re.MULTILINE) == []
     for manifest in (ROOT / "crates").glob("*/Cargo.toml"):
-        own = re.findall(r'^logspool[\w-]* = \{ path = "(.+?)"', manifest.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        own = re.findall(
+            r'^logspool[\w-]* = \{ path = "(.+?)"', manifest.read_text(encoding="utf-8"), flags=re.MULTILINE
+        )
         assert set(own) <= {"."}, manifest
