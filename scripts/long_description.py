@@ -31,14 +31,14 @@ def put_into(wheel: Path) -> None:
     [metadata] = [content for entry, content in parts if entry.filename.endswith(".dist-info/METADATA")]
     changed = metadata.partition(b"\n\n")[0] + b"\n\n" + page().encode()
     made = wheel.with_suffix(".made")
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
         for entry, content in parts:
             if entry.filename.endswith(".dist-info/METADATA"):
                 content = changed
             elif entry.filename.endswith(".dist-info/RECORD"):
                 content = content.replace(_recorded(metadata), _recorded(changed))
             # With the entry, its time and its rights are kept.
-            archive.writestr(entry, content)
+            archive.writestr(entry, content, compresslevel=9)
     made.replace(wheel)
 
 

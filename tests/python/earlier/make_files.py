@@ -1,6 +1,6 @@
 """Write the files that the tests of a later version read: `python make_files.py FOLDER [PROGRAM]`.
 
-It runs with the package whose files are kept; `0.1.0/` was made in this way by the release 0.1.0. FOLDER gets
+It runs with the package whose files are kept: `0.1.0/` was made in this way by 0.1.0, before its release. FOLDER gets
 
 - `queue.tar.xz`: the queue folder of a killed program. Nothing read the pipe that it logged to, so all is in the queue.
 - `spool.tar.xz`: the spool folder of a program whose machine was then restarted, so its queue is gone.

@@ -30,7 +30,7 @@ def unpacked(version, name, folder):
                 place.mkdir(exist_ok=True)
             else:
                 with place.open("wb") as file, archive.extractfile(entry) as content:
-                    for page in iter(lambda: content.read(4096), b""):  # noqa: B023
+                    for page in iter(lambda: content.read(4096), b""):
                         if page.strip(b"\0"):
                             file.write(page)
                         else:

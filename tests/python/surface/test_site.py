@@ -120,6 +120,8 @@ def test_the_readme_on_pypi_has_no_link_by_a_path():
 
     assert [] == [target for target in targets if repository_links.is_relative(target)]
     assert len(pictures) == 4
+    service = (ROOT / "packaging" / "service" / "README.md").read_text(encoding="utf-8")
+    assert [] == [target for target in repository_links.targets(service) if repository_links.is_relative(target)]
     assert all(target.startswith(f"{REPOSITORY}/raw/v{repository_links.VERSION}/bench/runs/") for target in pictures)
     assert "<!--" not in text
 
