@@ -71,9 +71,8 @@ def refusal(version: str) -> str | None:
     """Return why a release cannot be made, with the repair; None: it can."""
     if not re.fullmatch(r"(0|[1-9]\d*)(\.(0|[1-9]\d*)){2}", version):
         return f"{version!r} is no version: write three numbers, as in VERSION=0.2.0"
-    changed = git(ROOT, "status", "--porcelain").splitlines()
-    if changed:
-        return f"{len(changed)} files are changed or new ({changed[0][3:]}): commit them, or run `git stash -u`"
+    if changed := [line[3:] for line in git(ROOT, "status", "--porcelain").splitlines()]:
+        return f"files are changed or new: {', '.join(changed[:3])}: commit them, or put them aside with `git stash -u`"
     text = (ROOT / CHANGELOG).read_text(encoding="utf-8")
     released = [*re.findall(r"(?m)^## ([\d.]+) \(\d{4}-", text), *re.findall(r"(?m)^v([\d.]+)$", git(ROOT, "tag"))]
     newest = max(released, key=numbers, default=None)

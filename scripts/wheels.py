@@ -37,9 +37,7 @@ def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
     variables = environment.build_variables(interpreter)
     if target is not None:
         variables |= wheel_targets.SMALL | wheel_targets.unwinder(target)
-    wheel = _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
-    long_description.put_into(wheel)
-    return wheel
+    return _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
 
 
 def build_service(target: Target | None) -> Path:
@@ -163,6 +161,7 @@ def main() -> None:
         for interpreter in chosen:
             terminal.step(f"wheel for Python {interpreter.version} ({interpreter.tag}){system}")
             made.append(build(interpreter, target))
+            long_description.put_into(made[-1])
             check(made[-1], target, LIMIT)
             try_out(made[-1], interpreter, target)
         if options.service:

@@ -153,13 +153,13 @@ def test_a_version_that_is_none_is_refused(project, version):
 def test_a_changed_file_is_refused(project):
     project.write("Cargo.toml", project.read("Cargo.toml") + "\n")
 
-    _refused(project, NEW, "1 files are changed or new (Cargo.toml): commit them, or run `git stash -u`")
+    _refused(project, NEW, "files are changed or new: Cargo.toml: commit them, or put them aside with `git stash -u`")
 
 
 def test_a_new_file_is_refused(project):
     project.write("forgotten.py", "")
 
-    _refused(project, NEW, "(forgotten.py): commit them")
+    _refused(project, NEW, "new: forgotten.py: commit them")
 
 
 def test_a_released_version_is_refused(project):
@@ -207,6 +207,14 @@ def test_the_real_files_have_one_version_and_a_changelog_that_a_release_understa
         assert set(own) == {OLD}, name
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert release.entries(text) or re.search(rf"^## {re.escape(OLD)} \(\d{{4}}-", text, flags=re.MULTILINE)
+
+
+def test_no_other_file_that_is_published_has_the_version():
+    paths = [path for folder in ("bindings", "packaging") for path in (ROOT / folder).rglob("*") if path.is_file()]
+    paths += [ROOT / "pyproject.toml", *(ROOT / "crates").glob("*/Cargo.toml")]
+    found = {str(path.relative_to(ROOT)) for path in paths if f'"{OLD}"' in path.read_text(encoding="utf-8")}
+
+    assert found <= set(release.PLACES)
 
 
 def test_a_crate_of_the_workspace_has_a_version_for_those_that_need_it():
