@@ -1,7 +1,6 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the packages postgresql and libfmt-dev where they are not found, test-service the
-# packages rsyslog and chromium, and test-python the package prometheus.
+# root on Debian gets the packages of the tests: CONTRIBUTING.md lists them.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.

@@ -3,7 +3,7 @@
 import pytest
 
 from earlier import make_files
-from earlier.test_earlier_files import VERSIONS, unpacked
+from earlier.kept import VERSIONS, unpacked
 
 
 @pytest.mark.parametrize("version", VERSIONS)
