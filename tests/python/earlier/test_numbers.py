@@ -9,7 +9,7 @@ pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[3]
 
-#: The beginning of a row of the page, and where the numbers are: a file of crates/ and a pattern that finds each of them.
+#: The beginning of a row of the page, and where its numbers are: a file of crates/ and a pattern that finds them.
 FORMATS = {
     "the queue of a process": ("logspool-lanes/src/segment/layout.rs", r"const MAJOR: u32 = (\d+);"),
     "the copy of an unfinished write": ("logspool/src/sidecar/intent.rs", r"const VERSION: u64 = (\d+);"),
