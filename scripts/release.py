@@ -87,6 +87,13 @@ def refusal(version: str) -> str | None:
     return None
 
 
+def outdated() -> list[str]:
+    """Return the pages whose text is wrong once there is a release."""
+    pages = [ROOT / "README.md", ROOT / "docs" / "how-to" / "install.md"]
+    said = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in pages if path.exists()}
+    return [name for name, text in said.items() if "not on PyPI yet" in text]
+
+
 def _next(version: str) -> str:
     major, minor, _ = numbers(version)
     return f"{major}.{minor + 1}.0"
@@ -175,6 +182,8 @@ def main() -> None:
         return
     if reason := refusal(options.version):
         raise terminal.fail(reason)
+    for name in outdated():
+        terminal.note(terminal.paint(f"{name} says `not on PyPI yet`: change that before you publish", "yellow"))
     if options.dry_run:
         try_out(options.version)
     else:

@@ -124,6 +124,15 @@ def test_a_dry_run_shows_the_change_and_changes_nothing(project):
     assert not project.log.exists()
 
 
+def test_a_page_that_the_release_makes_wrong_is_named(project):
+    assert "PyPI" not in project.run(NEW, "--dry-run").stderr
+
+    project.write("README.md", "logspool is not on PyPI yet.\n")
+    project.commit()
+
+    assert "README.md says `not on PyPI yet`: change that" in project.run(NEW, "--dry-run").stderr
+
+
 @pytest.mark.parametrize("step", ["test", "publish", "site"])
 def test_a_build_that_fails_leaves_no_tag_and_says_how_to_go_back(project, step):
     before = project.git("rev-parse", "HEAD").strip()
