@@ -1,7 +1,6 @@
 # Everything a contributor runs; `make help` lists it.
 # What is needed is installed into .venv-* and build/ by the scripts; nothing outside the checkout is changed, but that
-# by root on Debian test-rust installs the packages postgresql and libfmt-dev where they are not found, test-service the
-# packages rsyslog and chromium, and test-python the package prometheus.
+# root on Debian gets the packages of the tests: CONTRIBUTING.md lists them.
 
 PYTHON ?= python3
 # The comparison runs on the Python that most peers have wheels for.
@@ -10,7 +9,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tools test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels sanitize loom fuzz clean check-tools
+.PHONY: help demo tools test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels site release sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -125,6 +124,12 @@ format: check-tools ## Bring Rust and Python sources into form
 
 wheels: check-tools ## Build a wheel and try it where nothing else is (WHEELS="--all --target all --service" builds all of them)
 	@$(PYTHON) scripts/wheels.py $(WHEELS)
+
+site: check-tools ## Build the site of the pages into build/site/public; a warning is an error (SITE="--into FOLDER")
+	@$(PYTHON) scripts/build_site.py $(SITE)
+
+release: check-tools ## Make the release VERSION=0.2.0 and publish nothing (RELEASE=--dry-run shows what it would do)
+	@$(PYTHON) scripts/release.py "$(VERSION)" $(RELEASE)
 
 sanitize: check-tools ## Run the tests of the core under AddressSanitizer, ThreadSanitizer and Miri, and C++ programs
 	@scripts/sanitize.sh address

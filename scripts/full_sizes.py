@@ -48,6 +48,8 @@ SERVICE_KILLS = 50
 SEQUENCES = 400
 TRACEBACKS = 20_000
 
+ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
+
 FUZZ_TARGET = re.compile(r'^name = "([a-z_]+)"$', re.MULTILINE)
 
 # A line of output that matches this is kept as a count.
@@ -221,6 +223,13 @@ def senders(_seed: int) -> Iterator[Command]:
     yield pytest(interpreters.running(), "senders", "tests/service/senders/test_survey.py", **variables)
 
 
+def publication(_seed: int) -> Iterator[Command]:
+    """All that a release publishes beside wheels: the site, without a warning, the crates, and the workflows."""
+    yield Command(["make", "--no-print-directory", "site"])
+    yield Command(["cargo", "publish", "--workspace", "--dry-run", "--allow-dirty"])
+    yield Command(["go", "run", ACTIONLINT, "-no-color"])
+
+
 def wheels(_seed: int) -> Iterator[Command]:
     """Wheels of library and service for each target and interpreter, tried where nothing else is."""
     yield Command([sys.executable, str(ROOT / "scripts" / "wheels.py"), "--all", "--target", "all", "--service"])
@@ -246,6 +255,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "tracebacks": tracebacks,
     "loom": loom,
     "wheels": wheels,
+    "publication": publication,
     "sanitize": sanitize,
     "service": service,
     "receivers": receivers,

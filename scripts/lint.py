@@ -111,6 +111,11 @@ def words() -> None:
     run([sys.executable, "scripts/check_words.py"])
 
 
+def workflows() -> None:
+    """Refuse workflows of GitHub that allow more than they need. Nothing is asked of GitHub."""
+    run([str(environment.tools() / "bin" / "zizmor"), "--offline", "--quiet", "--pedantic", ".github"])
+
+
 CHECKS: dict[str, Callable[[], None]] = {
     "rustfmt": rustfmt,
     "ruff": ruff,
@@ -123,6 +128,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "locks": locks,
     "fuzz_lock": fuzz_lock,
     "words": words,
+    "workflows": workflows,
     "clippy": clippy,
     "rustdoc": rustdoc,
     "stubs": stubs,

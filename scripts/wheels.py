@@ -13,6 +13,7 @@ from pathlib import Path
 
 import environment
 import interpreters
+import long_description
 import terminal
 import wheel_targets
 import wheel_trials
@@ -160,6 +161,7 @@ def main() -> None:
         for interpreter in chosen:
             terminal.step(f"wheel for Python {interpreter.version} ({interpreter.tag}){system}")
             made.append(build(interpreter, target))
+            long_description.put_into(made[-1])
             check(made[-1], target, LIMIT)
             try_out(made[-1], interpreter, target)
         if options.service:

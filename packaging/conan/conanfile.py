@@ -14,6 +14,7 @@ class LogspoolConan(ConanFile):
 
     name = "logspool"
     description = "Logging that costs a program nothing and loses nothing"
+    homepage = "https://github.com/logspool/logspool"
     license = ("MIT", "Apache-2.0")
     topics = ("logging", "crash-safe")
     package_type = "library"

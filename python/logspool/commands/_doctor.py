@@ -63,11 +63,16 @@ def main(arguments: Sequence[str]) -> int:
     _show(found, sys.stdout)
     if not found:
         print(f"{_messages.coloured('ok', 'green', sys.stdout)}: nothing found in {folder} that would hurt")
+    python = f"{sys.implementation.name} {sys.version.split()[0]}"
+    print(f"{_messages.coloured('version', 'bold', sys.stdout)}: {_native.__version__}, native, for {python}")
+    slow = _interpreter.slow_paths()
+    fast = f"all fast paths but {', '.join(slow)}" if slow else "all fast paths are on"
+    print(f"{_messages.coloured('speed', 'bold', sys.stdout)}: {fast}")
     print(f"{_messages.coloured('queue', 'bold', sys.stdout)}: {_where(folder, named)}")
     if of_memory := _keepers(_keeper.IN_MEMORY):
         print(f"{_messages.coloured('keepers of queues in memory', 'bold', sys.stdout)}: {of_memory}")
     print(f"{_messages.coloured('keepers', 'bold', sys.stdout)}: {_keepers(folder) or 'none'}")
-    for name, reason in _interpreter.slow_paths().items():
+    for name, reason in slow.items():
         print(f"{_messages.coloured('slow on this Python', 'bold', sys.stdout)}: {name}: {reason}")
     return 1 if found else 0
 

@@ -26,7 +26,10 @@ class ForwardHandler(_handlers.ServiceHandler):
             for it.
         rebalance_seconds: as in `ServiceHandler`.
         shared_key: the key that the receiver has in its configuration (`shared_key`); None for a receiver without one.
-        authorities, certificate, key, server_name: for TLS, as in `ServiceHandler`.
+        authorities: for TLS, as in `ServiceHandler`.
+        certificate: for TLS, as in `ServiceHandler`.
+        key: for TLS, as in `ServiceHandler`.
+        server_name: for TLS, as in `ServiceHandler`.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:

@@ -50,7 +50,11 @@ class FileHandler(logging.FileHandler):
     `flush()` and `close()` wait until all earlier records are in the file.
 
     Args:
-        filename, mode, encoding, delay, errors: as in `logging.FileHandler`.
+        filename: as in `logging.FileHandler`.
+        mode: as in `logging.FileHandler`.
+        encoding: as in `logging.FileHandler`.
+        delay: as in `logging.FileHandler`.
+        errors: as in `logging.FileHandler`.
         options: the options of `logspool.install()`. A process has one queue; the options of its first handler apply.
 
     Raises:
@@ -149,8 +153,8 @@ class ServiceHandler(SinkHandler):
             The order of the list does not matter.
         authorities: for TLS, a file (PEM) with the certificates of the authorities that are trusted to sign the
             service's certificate; None uses the system's authorities.
-        certificate, key: for TLS, files (PEM) with the certificate that this program presents and its private key; None
-            presents no certificate.
+        certificate: for TLS, a file (PEM) with the certificate that this program presents; None presents none.
+        key: for TLS, a file (PEM) with the private key of `certificate`.
         server_name: for TLS, the name that the service's certificate must contain; None uses the host of the address.
         tag: the tag of the records, by which other receivers route them.
         chunk_bytes: a chunk with so many bytes of records is sent at once.

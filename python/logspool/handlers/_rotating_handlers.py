@@ -31,7 +31,13 @@ class RotatingFileHandler(_own_classes.SharedRotation, logging.handlers.Rotating
     switches to the new file; no line is lost or torn.
 
     Args:
-        filename, mode, maxBytes, backupCount, encoding, delay, errors: as in `logging.handlers.RotatingFileHandler`.
+        filename: as in `logging.handlers.RotatingFileHandler`.
+        mode: as in `logging.handlers.RotatingFileHandler`.
+        maxBytes: as in `logging.handlers.RotatingFileHandler`.
+        backupCount: as in `logging.handlers.RotatingFileHandler`.
+        encoding: as in `logging.handlers.RotatingFileHandler`.
+        delay: as in `logging.handlers.RotatingFileHandler`.
+        errors: as in `logging.handlers.RotatingFileHandler`.
         compress: "gzip" or "zstd" compresses each backup to `app.log.1.gz` or `app.log.1.zst` in the background; None
             does not compress backups. All processes that rotate the file must use the same value.
         options: the options of `logspool.install()`. A process has one queue, to which the options of its first handler
@@ -68,8 +74,15 @@ class TimedRotatingFileHandler(_own_classes.SharedRotation, logging.handlers.Tim
     process rotates for all.
 
     Args:
-        filename, when, interval, backupCount, encoding, delay, utc, atTime, errors: as in
-            `logging.handlers.TimedRotatingFileHandler`.
+        filename: as in `logging.handlers.TimedRotatingFileHandler`.
+        when: as in `logging.handlers.TimedRotatingFileHandler`.
+        interval: as in `logging.handlers.TimedRotatingFileHandler`.
+        backupCount: as in `logging.handlers.TimedRotatingFileHandler`.
+        encoding: as in `logging.handlers.TimedRotatingFileHandler`.
+        delay: as in `logging.handlers.TimedRotatingFileHandler`.
+        utc: as in `logging.handlers.TimedRotatingFileHandler`.
+        atTime: as in `logging.handlers.TimedRotatingFileHandler`.
+        errors: as in `logging.handlers.TimedRotatingFileHandler`.
         compress: as with `RotatingFileHandler`. The name of a backup is then `app.log.2026-11-22.gz`, for example.
         options: the options of `logspool.install()`. A process has one queue, to which the options of its first handler
             apply.

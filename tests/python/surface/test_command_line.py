@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+import logspool
+from logspool.base import _interpreter
 from suite import programs
 
 pytestmark = pytest.mark.real
@@ -85,6 +87,18 @@ def test_doctor_finds_no_problem_on_a_healthy_machine(command):
 
     assert (0, b"") == (outcome.status, outcome.err), outcome.out
     assert outcome.out.startswith(b"ok: nothing found in ")
+
+
+def test_doctor_says_in_five_lines_how_fast_and_how_safe_logging_is_here(command, queue_dir):
+    lines = command("doctor", str(queue_dir)).out.decode().splitlines()
+    slow = _interpreter.slow_paths()
+
+    assert [f"slow on this Python: {name}: {reason}" for name, reason in slow.items()] == lines[5:]
+    assert lines[0] == f"ok: nothing found in {queue_dir} that would hurt"
+    assert lines[1].startswith(f"version: {logspool.__version__}, native, for cpython 3.")
+    assert lines[2] == "speed: " + (f"all fast paths but {', '.join(slow)}" if slow else "all fast paths are on")
+    assert lines[3].startswith(f"queue: in {queue_dir}, on ")
+    assert lines[4] == "keepers: none"
 
 
 def test_doctor_reports_that_logspool_is_switched_off(command):

@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,13 @@ def test_every_option_is_explained(name):
     text = inspect.getdoc(member)
 
     assert not [option for option in inspect.signature(member).parameters if f"\n    {option}: " not in text]
+
+
+@pytest.mark.parametrize("name", logspool.__all__)
+def test_a_line_explains_one_parameter(name):
+    arguments = str(inspect.getdoc(MEMBERS[name])).partition("\nArgs:\n")[2].partition("\n\n")[0]
+
+    assert [] == re.findall(r"^    \w+, .+: ", arguments, flags=re.MULTILINE)
 
 
 def test_dir_shows_the_exported_names():

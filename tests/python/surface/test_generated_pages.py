@@ -1,14 +1,18 @@
 """Pages that are generated from tables of the core are up to date."""
 
-import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
+
+import generated_pages
+
 pytestmark = pytest.mark.real
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = runpy.run_path(str(ROOT / "scripts" / "generated_pages.py"))["PAGES"]
+PAGES = generated_pages.PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 import check_layers
+import native_tools
 import python_sources
 
 pytestmark = pytest.mark.real
@@ -140,6 +141,17 @@ DECISIONS = ROOT / "docs" / "decisions"
 
 #: Names in decisions that belong to CPython, to Linux, or to an expression of pytest.
 NAMES_OF_OTHERS = {"builtin_function_or_method", "handler_stream", "rchar"}
+
+
+def test_the_packages_that_make_test_installs_are_listed():
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("### What `make test` installs")[2]
+    installed = [package for _, package, _ in native_tools.NEEDED]
+    for script in (ROOT / "scripts").glob("*_tools.py"):
+        calls = r'(?:debian\.install\(|program_of_debian\(.+, )"([\w-]+)"'
+        installed += re.findall(calls, script.read_text(encoding="utf-8"))
+
+    assert {"postgresql", "chromium", "qemu-user-static"} <= set(installed)
+    assert [] == sorted(name for name in set(installed) if f"`{name}`" not in text.partition("\n| command |")[0])
 
 
 def _states():
