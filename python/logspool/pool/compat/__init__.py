@@ -10,7 +10,12 @@
 New programs use `logspool.pool.Pool`, whose jobs cost less and have futures.
 """
 
-from logspool._native import Semaphore
+from logspool.base import _interpreter
+
+if _interpreter.without_core:
+    raise ImportError(str(_interpreter.refusal("logspool.pool.compat")))
+
+from logspool._native import Semaphore  # noqa: E402
 from logspool.pool.compat._jobs import PoolStopped
 from logspool.pool.compat._outcomes import PoolCallback
 from logspool.pool.compat._pool import Pool, Shutdown
