@@ -15,6 +15,9 @@ _MOST_PARTS = 1000
 _MOST_VALUES = 2000
 _MOST_DEPTH = 16
 
+#: The last time in nanoseconds that the core has.
+_LAST = (1 << 63) - 1
+
 _INFINITE = (float("inf"), -float("inf"))
 
 
@@ -38,7 +41,7 @@ def _json(value: Any) -> str:
 
 def entry(created: float, parts: list[tuple[Any, Any]], /) -> bytes:
     """Return the entry of a record, with its time and its parts in their order."""
-    seconds, nanoseconds = divmod(max(round(created * 1e9), 0), 10**9)
+    seconds, nanoseconds = divmod(min(max(round(created * 1e9), 0), _LAST), 10**9)
     left_out = len(parts) - _MOST_PARTS
     written = parts if left_out <= 0 else parts[:_MOST_PARTS]
     packed = _Packed(b"\x92\xd7\x00" + struct.pack(">II", min(seconds, 0xFFFFFFFF), nanoseconds))

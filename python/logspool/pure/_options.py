@@ -131,7 +131,7 @@ def _suggestion(word: str, known: Any) -> str:
 def _nearest(word: str, known: Any) -> str | None:
     import difflib
 
-    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.7)), None)
+    return next(iter(difflib.get_close_matches(word, list(known), 1, 0.6)), None)
 
 
 def service_address(
@@ -151,11 +151,11 @@ def service_address(
     place = f"unix://{hosts[0][0]}" if scheme == "unix" else f"{scheme}://{','.join(map(_host_text, hosts))}"
     if given:
         if scheme != "tls":
-            raise _no_address(address, "authorities, certificate, key and server_name are for tls://HOST:PORT")
+            raise _no_address(place, "authorities, certificate, key and server_name are for tls://HOST:PORT")
         if identity:
-            raise _no_address(address, "certificates and names stand in the address already: give them in one place")
+            raise _no_address(place, "certificates and names stand in the address already: give them in one place")
         identity = given
-        _check_identity(address, identity)
+        _check_identity(place, identity)
     after = "&".join(f"{name}={quote(identity[name], safe='/')}" for name in _TLS_PARTS if name in identity)
     return place, f"{place}?{after}" if after else place
 
@@ -195,7 +195,14 @@ def parts_of(address: str) -> tuple[str, list[tuple[str, int]], dict[str, str]]:
 def _host(address: str, text: str) -> tuple[str, int]:
     if "://" in text:
         raise _no_address(address, "a list has one scheme, at its beginning: tcp://a:9020,b:9020")
-    found = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[^:/@?# \0\[\]]+):(\d{1,5})", text)
+    found = re.fullmatch(r"(\[.*\]|[^:/@?# \0]+):(\d{1,5})", text)
+    if found is not None and text.startswith("["):
+        import ipaddress
+
+        try:
+            ipaddress.IPv6Address(found[1][1:-1])
+        except ValueError:
+            raise _no_address(address, "there is no IPv6 address between the brackets") from None
     if found is None or not 0 < int(found[2]) < 65536:
         raise _no_address(address, f'{_FORM}; "{text}" is not')
     return found[1].strip("[]"), int(found[2])
