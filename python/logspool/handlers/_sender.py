@@ -94,6 +94,8 @@ class Sender:
         if level >= logging.ERROR and self._has_fallback:
             text = f"{record.levelname}:{record.name}:{record.getMessage()}\n{record.exc_text or ''}".rstrip("\n")
         waits = level >= logging.ERROR if self._blocking is None else level in self._blocking
+        # A signal handler that interrupts this thread in a change cannot wait for the thread that sends.
+        waits = waits and not self._lock.is_held()  # type: ignore[attr-defined]
         deadline = time.monotonic() + (self._patience if waits else 0.0)
         while not self._add(level, entry, text):
             if time.monotonic() >= deadline or threading.current_thread() is self._thread:
@@ -150,7 +152,9 @@ class Sender:
                 self._renew_stream()
             for text in texts:
                 _write(text)
-            _write(f"logspool: {count} records for {self._name} were not sent within {self.shutdown_timeout:g} s: {self._error}")
+            why = f": {self._error}" if self._error else ""
+            limit = f"{self.shutdown_timeout:g} s"
+            _write(f"logspool: {self._name} did not confirm {count} records within {limit}; they are dropped{why}")
         self._is_closed = True
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():

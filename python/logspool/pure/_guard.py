@@ -21,5 +21,9 @@ class Guard:
     def __exit__(self, *exception: object) -> None:
         self._lock.release()
 
+    def is_held(self) -> bool:
+        """Return whether the calling thread has the lock, so that it interrupts itself."""
+        return bool(self._lock._is_owned())
+
     def _at_fork_reinit(self) -> None:
         self._lock._at_fork_reinit()

@@ -1,7 +1,8 @@
 """The queue of one `ThreadHandler` without native code; `crates/logspool-python/src/calls/record_queue.rs` is the other.
 
-A method may be interrupted by a signal handler or a finalizer that calls another one in the same thread. The lock is
-reentrant, and each method changes the counts in one step that such a call does not disturb.
+A signal handler or a finalizer may interrupt a method and call another one in the same thread. The lock is reentrant.
+CPython runs them at calls and loops only. So the statements of a method that change something have no call between
+them, and an exception of a signal handler finds the counts whole. A call that interrupts another one never waits.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import logging
 import threading
 from _thread import RLock
-from collections import deque
 from typing import Any
 
 #: As in `thread/_queue.py`: the `wake_at` of a thread that does not sleep.
@@ -28,8 +28,8 @@ class UnmadeRecord:
 class ReservedPlace:
     """A place that is reserved for a caller that waits."""
 
-    def __init__(self, queue: RecordQueue) -> None:
-        self._queue: RecordQueue | None = queue
+    #: None before the place is reserved, and after `give_back`.
+    queue: RecordQueue | None = None
 
     def __enter__(self) -> None:
         """Do nothing: the place is reserved already."""
@@ -39,12 +39,15 @@ class ReservedPlace:
 
     def give_back(self) -> None:
         """Give the place back. A second call does nothing."""
-        queue, self._queue = self._queue, None
+        queue = self.queue
         if queue is not None:
             with queue._lock:
-                queue.waiting -= 1
+                queue.waiting -= self.queue is not None
+                self.queue = None
 
-    __del__ = give_back
+    def __del__(self) -> None:
+        if self.queue is not None:
+            self.give_back()
 
 
 class RecordQueue:
@@ -54,7 +57,7 @@ class RecordQueue:
     def __new__(cls, capacity: int, max_bytes: int) -> Any:
         self = super().__new__(cls)
         self._lock = RLock()
-        self._queued: deque[tuple[Any, int]] = deque()
+        self._queued: list[tuple[Any, int]] = []
         self.capacity, self._max_bytes = capacity, max_bytes
         self.limit, self.wake_at = capacity, 1
         self.accepted = self.taken = self.written = self.missed = self.waiting = 0
@@ -67,15 +70,16 @@ class RecordQueue:
         return self.accepted - self.written - self._dropped_count
 
     def _add(self, record: Any, size: int, limit: int) -> str | None:
+        interrupts = self._lock._is_owned()  # type: ignore[attr-defined]
         with self._lock:
             depth = self._depth() + 1
-            if depth > limit:
+            if depth > limit and not (interrupts and self.limit):
                 return "queue_full" if self.limit else "shut"
-            if self._bytes + size > self._max_bytes and depth > 1:
+            if self._bytes + size > self._max_bytes and depth > 1 and not interrupts:
                 return "queue_bytes"
-            self._queued.append((record, size))
             self.accepted += 1
             self._bytes += size
+            self._queued.append((record, size))
             return "wake" if depth >= self.wake_at else None
 
     def put(self, record: Any, size: int) -> str | None:
@@ -105,26 +109,31 @@ class RecordQueue:
         return self._add(record, size, self.capacity)
 
     def reserve(self) -> ReservedPlace:
+        place = ReservedPlace()
         with self._lock:
             self.waiting += 1
-            return ReservedPlace(self)
+            place.queue = self
+        return place
 
     def take(self, most: int) -> list[Any]:
         with self._lock:
             self._taker = threading.get_ident()
+            taken = self._queued[:most]
+            records, count, size = [record for record, _ in taken], len(taken), sum([size for _, size in taken])
             self.written = self.taken
             self._bytes -= self._bytes_in_hand
-            taken = [self._queued.popleft() for _ in range(min(most, len(self._queued)))]
-            self.taken += len(taken)
-            self._bytes_in_hand = sum(size for _, size in taken)
-        return [record for record, _ in taken]
+            self._bytes_in_hand = size
+            self.taken += count
+            del self._queued[:count]
+        return records
 
     def remove_oldest(self) -> Any:
         with self._lock:
             if not self._queued:
                 return None
-            record, size = self._queued.popleft()
+            record, size = self._queued[0]
             self._bytes -= size
+            del self._queued[0]
             return record
 
     def note_direct(self) -> None:

@@ -1,0 +1,65 @@
+"""Run the Python tests on a copy of the package without its native module, as the wheel `py3-none-any` has it.
+
+`tests/python/suite/without_core.py` lists what differs there; each row has to be true, so a difference that is gone
+fails the run. Without arguments the run is short enough for every `make test`; `--all` has all suites that apply.
+"""
+
+import argparse
+import os
+import shutil
+import sys
+
+import interpreters
+import run_pytest
+import terminal
+from environment import BUILD, ROOT
+
+#: What a short run tests: the names, the fields, the formats, the handler with a thread, and what a service gets.
+SHORT = (
+    "tests/python/formatting/test_fields_and_json.py",
+    "tests/python/service/test_service_handler.py",
+    "tests/python/surface/test_bind.py",
+    "tests/python/surface/test_exports.py",
+    "tests/python/thread_handler/test_thread_handler_options.py",
+    "tests/python/thread_handler/test_thread_handler_stats.py",
+)
+
+#: Suites that do not depend on the path of a call.
+ALL = (
+    "tests/python/formatting",
+    "tests/python/service",
+    "tests/python/surface/test_bind.py",
+    "tests/python/surface/test_configuration.py",
+    "tests/python/surface/test_exports.py",
+    "tests/python/surface/test_unknown_options.py",
+    "tests/python/surface/test_wrong_arguments.py",
+    "tests/python/stdlib",
+    "tests/python/thread_handler",
+    "tests/python/web",
+)
+
+
+def copy_package() -> None:
+    """Copy the package without its native modules to the folder that `suite/package.py` names."""
+    folder = BUILD / "pure"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "python" / "logspool", folder / "logspool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    os.environ["SUITE_PACKAGE"] = "pure"
+    os.environ["PYTHONPATH"] = str(folder)
+
+
+def main() -> None:
+    """Run the tests; the exit code is that of pytest."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="all suites that apply")
+    parser.add_argument("arguments", nargs="*", help="arguments for pytest in place of the suites, after `--`")
+    options = parser.parse_args()
+    interpreter = interpreters.resolve(sys.executable) or interpreters.running()
+    terminal.step(f"tests without the native module on Python {interpreter.version} ({interpreter.tag})")
+    copy_package()
+    suites = options.arguments or (ALL if options.all else SHORT)
+    raise SystemExit(run_pytest.run_pytest(interpreter, suites, "pure"))
+
+
+if __name__ == "__main__":
+    main()
