@@ -25,7 +25,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::declared::options_of;
 use super::query;
-use super::random::random;
+use logspool_sys::platform::random;
 use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape, OptionTable};

@@ -11,7 +11,7 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use crate::sinks::random::random;
+use logspool_sys::platform::random;
 use logspool_record::address::HostPort;
 
 /// First and longest pause after a round. Specified by the public contract (`docs/how-to/send-to-a-service.md`). Half
