@@ -1,6 +1,6 @@
 """Refuse calls of Linux outside of `logspool-sys/src/platform/`, and a `cfg` that asks for a system anywhere else.
 
-A port is one folder there. The names of `MOVED` are in that folder only. Those of `_LEFT` still stand in other files;
+A port is one folder there. The names of `MOVED` are in that folder only. The names of `_LEFT` are still in other files;
 their number may only become smaller. Tests, and the service, which is a program of its own, are not read.
 """
 

@@ -112,7 +112,7 @@ def tables() -> str:
     }
     # A line for each row.
     text = json.dumps(content)
-    return re.sub(r'(?<=[\[ ])(\{"(?:name|kind)": )', r"\n\1", text).replace(', \n', ',\n') + "\n"
+    return re.sub(r'(?<=[\[ ])(\{"(?:name|kind)": )', r"\n\1", text).replace(", \n", ",\n") + "\n"
 
 
 def _parameter(option: "dict[str, object]") -> str:

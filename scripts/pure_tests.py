@@ -14,7 +14,7 @@ import run_pytest
 import terminal
 from environment import BUILD, ROOT
 
-#: What a short run tests: the names, the fields, the formats, the handler with a thread, and what a service gets.
+#: The suites of a short run: names, fields, formats, the handler with a thread, and the records of a service.
 SHORT = (
     "tests/python/formatting/test_fields_and_json.py",
     "tests/python/service/test_service_handler.py",
@@ -43,13 +43,14 @@ def copy_package() -> None:
     """Copy the package without its native modules to the folder that `suite/package.py` names."""
     folder = BUILD / "pure"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT / "python" / "logspool", folder / "logspool", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    ignored = shutil.ignore_patterns("*.so", "__pycache__")
+    shutil.copytree(ROOT / "python" / "logspool", folder / "logspool", ignore=ignored)
     os.environ["SUITE_PACKAGE"] = "pure"
     os.environ["PYTHONPATH"] = str(folder)
 
 
 def main() -> None:
-    """Run the tests; the exit code is that of pytest."""
+    """Run the tests; the exit code is pytest's."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="all suites that apply")
     parser.add_argument("arguments", nargs="*", help="arguments for pytest in place of the suites, after `--`")

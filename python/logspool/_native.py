@@ -1,4 +1,4 @@
-"""Stands in for the native module where none was built for this Python: an extension module of this name comes first.
+"""Replaces the native module if it was not built for this Python: an extension module of this name comes first.
 
 `_native.pyi` has the types of both. The stand-in has only what the package calls where nothing is accelerated.
 """

@@ -132,7 +132,7 @@ class SinkHandler(logging.Handler):
             self._sender.flush(self._sender.shutdown_timeout)
 
     def close(self) -> None:
-        """Send what waits for the service within `shutdown_timeout`, and close the handler. Native code replaces this."""
+        """Send the waiting records within `shutdown_timeout`, and close the handler. Native code replaces this."""
         if self._sender is not None:
             self._sender.close()
         super().close()

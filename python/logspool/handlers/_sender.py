@@ -1,7 +1,7 @@
 """Sends the records of a `ServiceHandler` by Fluent Forward where there is no native core.
 
 A thread sends chunks and waits for the ack of each. After an error it sends the same chunk, with the same numbers, to
-the next address, so a service that knows the stream stores each record once. A kill loses what waits.
+the next address, so a service that knows the stream stores each record once. A kill loses the waiting records.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ class Sender:
         self._renew_stream()
         #: Number of records that are acknowledged or dropped.
         self._settled = 0
-        #: Entries with their level, and the text for the fallback, in order. The thread removes those of a chunk after its ack.
+        #: Entries with their level, and the text for the fallback, in order. The thread removes the entries of a chunk
+        #: after its ack.
         self._waiting: deque[tuple[int, bytes, str]] = deque()
         self._bytes = 0
         self._is_pushed = self._is_closed = False
@@ -137,7 +138,7 @@ class Sender:
         return True
 
     def close(self) -> None:
-        """Send what waits within `shutdown_timeout`, end the stream and the connection. Later records begin anew."""
+        """Send the waiting records within `shutdown_timeout`, and end the stream. Later records begin a new one."""
         if self._is_closed:
             return
         if not self.flush(self.shutdown_timeout):
@@ -239,7 +240,8 @@ class Sender:
         with self._lock:
             entries, size = [], 0
             for level, entry, _ in self._waiting:
-                if len(entries) == self._pending if self._pending else entries and size + len(entry) > self._chunk_bytes:
+                is_large = bool(entries) and size + len(entry) > self._chunk_bytes
+                if len(entries) == self._pending if self._pending else is_large:
                     break
                 entries.append((level, entry))
                 size += len(entry)
@@ -256,7 +258,7 @@ class Sender:
             return
         with self._lock:
             if stream != self._stream:
-                return  # this is a forked child, or `close` has given the records up
+                return  # this is a forked child, or `close` has dropped the records
             for level, entry in entries:
                 self._waiting.popleft()
                 self._bytes -= len(entry)
@@ -348,7 +350,7 @@ class Sender:
             self._unread += part
 
     def _end_stream(self) -> None:
-        """Tell the service that the stream ends, if it is connected: it may forget what it knows of the stream."""
+        """Report the end of the stream to the service, if it is connected, so that it may forget the stream."""
         if self._socket is not None:
             chunk = f"{self._stream}/1/{self._number}-{self._number - 1}"
             options = _pairs(chunk=_formats.text(chunk), size=b"\x00", end=b"\xc3")

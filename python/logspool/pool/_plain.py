@@ -1,4 +1,4 @@
-"""The pool where there is no native core: the executor of the standard library, with the names of `Pool` that it can keep.
+"""The pool without the native core: the executor of the standard library, with more of the methods of `Pool`.
 
 Everything else, such as priorities, timers and limits of the queue, is refused with the reason.
 """
@@ -41,7 +41,7 @@ class Pool(_exit.ThreadPoolExecutor):
       Without `failed_callback`, exceptions of such jobs go to `sys.unraisablehook`.
     - Threads stay until the pool is shut down, whatever `idle_timeout` is. The others need the native core.
 
-    Raises `ValueError` and `TypeError` for options that do not fit, and for those that need the native core.
+    Raises `ValueError` and `TypeError` for options that do not fit or that need the native core.
     """
 
     @known_only
@@ -189,7 +189,16 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-for _name in ("submit_first", "submit_later", "submit_at", "schedule", "schedule_with_delay", "options", "stream", "resize"):
+for _name in (
+    "submit_first",
+    "submit_later",
+    "submit_at",
+    "schedule",
+    "schedule_with_delay",
+    "options",
+    "stream",
+    "resize",
+):
     setattr(Pool, _name, _refused(_name))
 
 

@@ -1,7 +1,7 @@
-"""What the package asks of the native module and what it tells it, answered where there is none.
+"""Functions of the native module, for a copy of the package without it.
 
-Nothing is queued in a call, so there is nothing to flush, to count or to recover but the records on their way to a
-service, whose senders register here.
+Nothing is queued in a call, so there is nothing to flush, count or recover, except the records that wait for a service.
+Their senders register here.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ __all__ = [
     "zone_changed",
 ]
 
-#: What sends records to services: each has `flush(timeout)` and `counts()`.
+#: The senders of records to services: each has `flush(timeout)` and `counts()`.
 senders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 _once = 0
@@ -114,7 +114,7 @@ class AccessLog:
     """Leaves the access lines of gunicorn's loggers to gunicorn."""
 
     def __init__(self, describe: Callable[[Any], tuple[Any, ...]], /) -> None:
-        """Take what native code would call."""
+        """Ignore the function that native code would call."""
 
     def write(self, logger: Any, resp: Any, req: Any, environ: Any, request_time: Any, /) -> bool:
         """Return that the line was not queued."""
@@ -132,8 +132,9 @@ class EventRenderer:
 
 
 def flush(timeout: float | None = None) -> bool:
-    """Wait until every service has acknowledged what was logged before."""
-    return all([sender.flush(timeout) for sender in list(senders)])
+    """Wait until every service has acknowledged all earlier records."""
+    done = [sender.flush(timeout) for sender in list(senders)]
+    return all(done)
 
 
 def flush_local(timeout: float) -> bool:
@@ -147,7 +148,7 @@ def flush_durable(timeout: float | None = None) -> bool:
 
 
 def drain(timeout: float) -> int:
-    """Send what is left for services. Return the number of records that were not sent."""
+    """Send the waiting records. Return the number of records that were not sent."""
     flush(timeout)
     return sum(sender.waiting() for sender in list(senders))
 
@@ -156,7 +157,7 @@ def drain(timeout: float) -> int:
 
 
 def snapshot() -> dict[str, Any] | None:
-    """Return the counters of the senders, or None if there are none."""
+    """Return the counters of the senders, or None without a sender."""
     names = _options.counter_names()["levels"]
     zero = dict.fromkeys(names, 0)
     sinks = [sender.counts(zero) for sender in list(senders)]
@@ -174,22 +175,37 @@ def snapshot() -> dict[str, Any] | None:
                 counted[level] += count
                 offered[level] += count
     return {
-        **{"offered": offered, "accepted": accepted, "refused": refused, "not_durable": zero, "sinks": sinks},
-        **{"lanes": 0, "in_lanes": zero, "lane_bytes": 0, "oldest_in_lanes_seconds": 0.0, "ring_bytes": 0},
-        **{"ring_limit_bytes": 0, "overflow_bytes": 0, "overflow_limit_bytes": 0, "blocked_calls": 0},
-        **{"blocked_seconds": 0.0, "survives": False, "place": "memory", "place_reason": "", "late_records": 0},
+        "offered": offered,
+        "accepted": accepted,
+        "refused": refused,
+        "not_durable": zero,
+        "sinks": sinks,
+        "lanes": 0,
+        "in_lanes": zero,
+        "lane_bytes": 0,
+        "oldest_in_lanes_seconds": 0.0,
+        "ring_bytes": 0,
+        "ring_limit_bytes": 0,
+        "overflow_bytes": 0,
+        "overflow_limit_bytes": 0,
+        "blocked_calls": 0,
+        "blocked_seconds": 0.0,
+        "survives": False,
+        "place": "memory",
+        "place_reason": "",
+        "late_records": 0,
     }
 
 
 def metrics_text(python: str, pools: list[Any], deferred: list[tuple[str, int]]) -> str:
-    """Return what is running, as OpenMetrics."""
+    """Return the versions, as OpenMetrics."""
     labels = f'version="{_options.__version__}",python="{python}",native="no"'
     head = "# TYPE logspool_build info\n# HELP logspool_build What is running.\n"
     return f"{head}logspool_build_info{{{labels}}} 1\n# EOF\n"
 
 
 def paths() -> dict[str, tuple[int, int, int, str]]:
-    """Return the calls of each logger. Stock logging counts none."""
+    """Return the calls of each logger. Stock logging does not count them."""
     return {}
 
 
@@ -199,7 +215,7 @@ def plans_made() -> int:
 
 
 def exception_texts() -> tuple[int, int]:
-    """Return the texts of exceptions by who made them. Stock logging counts none."""
+    """Return the texts of exceptions by who made them. Stock logging does not count them."""
     return 0, 0
 
 
@@ -223,7 +239,7 @@ def missing_calls(*, forks: bool = False) -> list[dict[str, Any]]:
 
 
 def recovery_counts() -> tuple[int, int]:
-    """Return the records of dead processes that were written, and those that were dropped."""
+    """Return the records of dead processes that were written, and the dropped ones."""
     return 0, 0
 
 

@@ -107,7 +107,7 @@ class _Packed:
         self._text(name, _MOST_NAME_BYTES)
 
     def value(self, value: Any) -> None:
-        """Add the value of a part. If it nests too deep or has too many values, its text stands for it."""
+        """Add the value of a part. If it nests too deep or has too many values, its text is added."""
         start, values_left = len(self.out), self._values_left
         if not self._push(value, 0):
             del self.out[start:]

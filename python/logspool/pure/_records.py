@@ -1,4 +1,4 @@
-"""The queue of one `ThreadHandler` without native code; `crates/logspool-python/src/calls/record_queue.rs` is the other.
+"""The queue of one `ThreadHandler` without native code, as `crates/logspool-python/src/calls/record_queue.rs` has it.
 
 A signal handler or a finalizer may interrupt a method and call another one in the same thread. The lock is reentrant.
 CPython runs them at calls and loops only. So the statements of a method that change something have no call between

@@ -5,10 +5,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from service.conftest import receiver  # noqa: F401
-from suite import package
 
 import logspool
+from service.conftest import receiver  # noqa: F401
+from suite import package
 
 
 @pytest.fixture(scope="session")

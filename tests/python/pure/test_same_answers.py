@@ -1,4 +1,4 @@
-"""The stand-in for the native module gives the answers of the native one: bytes, tables, checks and their errors."""
+"""The replacement of the native module gives the answers of the native one: bytes, tables, checks and their errors."""
 
 import datetime
 
@@ -24,8 +24,23 @@ class Name(str):
 
 
 VALUES = [
-    *(None, True, False, "", "text", "\u20ac \U0001f600 \x00\x1f\x7f\"\\/\b\f\n\r\t\u2028", "odd \udc80", b"raw", Name("x")),
-    *(sign * (1 << bits) + step for bits in (0, 5, 7, 8, 15, 16, 31, 32, 62, 63, 64, 70) for sign in (1, -1) for step in (-1, 0, 1)),
+    *(
+        None,
+        True,
+        False,
+        "",
+        "text",
+        '\u20ac \U0001f600 \x00\x1f\x7f"\\/\b\f\n\r\t\u2028',
+        "odd \udc80",
+        b"raw",
+        Name("x"),
+    ),
+    *(
+        sign * (1 << bits) + step
+        for bits in (0, 5, 7, 8, 15, 16, 31, 32, 62, 63, 64, 70)
+        for sign in (1, -1)
+        for step in (-1, 0, 1)
+    ),
     *(0.0, -0.0, 1.5, 1e100, 5e-324, float("inf"), float("nan")),
     *((), (1, "a"), [1, [2, [3]]], {"a": {1: [None]}}, {1, 2} - {2}, datetime.date(2026, 11, 29)),
     *(ITSELF, DEEP, list(range(2000)), list(range(2001)), [list(range(1001))], "x" * 70_000, list(range(70_000))),
@@ -114,9 +129,30 @@ def test_options_of_a_service_are_checked_alike(options):
 @pytest.mark.parametrize(
     "address",
     [
-        *("tcp://host:9020", "tcp://b:2,a:1,b:2", "tls://[::1]:9020", "unix:///run/s", "tls://h:1?authorities=/a%20b.pem"),
-        *("host:9020", "http://h:1", "tcp://host", "tcp://host:0", "tcp://host:65536", "tcp://h:1,", "tcp://a:1,tcp://b:2"),
-        *("unix://x", f"unix:///{'x' * 107}", "tcp://[::zz]:1", "tls://h:1?x=1", "tls://h:1?key=/k", "tls://h:1?authorities=a"),
+        *(
+            "tcp://host:9020",
+            "tcp://b:2,a:1,b:2",
+            "tls://[::1]:9020",
+            "unix:///run/s",
+            "tls://h:1?authorities=/a%20b.pem",
+        ),
+        *(
+            "host:9020",
+            "http://h:1",
+            "tcp://host",
+            "tcp://host:0",
+            "tcp://host:65536",
+            "tcp://h:1,",
+            "tcp://a:1,tcp://b:2",
+        ),
+        *(
+            "unix://x",
+            f"unix:///{'x' * 107}",
+            "tcp://[::zz]:1",
+            "tls://h:1?x=1",
+            "tls://h:1?key=/k",
+            "tls://h:1?authorities=a",
+        ),
     ],
 )
 @pytest.mark.parametrize("identity", [(None,) * 4, ("/ca.pem", None, None, "logs"), (None, "/c.pem", None, None)])
@@ -126,7 +162,9 @@ def test_addresses_are_read_alike(address, identity):
     assert found == error_of(_options.service_address, address, *identity)
 
 
-@pytest.mark.parametrize("value", [None, True, -1, 7, -40, 300, 70_000, 1 << 40, -(1 << 40), 1.5, "ack", [1, "two"], {"ack": "id"}])
+@pytest.mark.parametrize(
+    "value", [None, True, -1, 7, -40, 300, 70_000, 1 << 40, -(1 << 40), 1.5, "ack", [1, "two"], {"ack": "id"}]
+)
 def test_what_the_core_packs_is_read_again(value):
     # Time and parts are before the value.
     packed = _native.entry(0.0, [("k", value)])[16:]
@@ -135,7 +173,9 @@ def test_what_the_core_packs_is_read_again(value):
     assert all(_unpacked.first(packed[:size]) is None for size in range(len(packed)))
 
 
-@pytest.mark.parametrize("answer", [b"\xc1", b"\xdd\xff\xff\xff\xff", b"\x91" * 100, b"\xdb\xff\xff\xff\xff" + b"x" * 70_000])
+@pytest.mark.parametrize(
+    "answer", [b"\xc1", b"\xdd\xff\xff\xff\xff", b"\x91" * 100, b"\xdb\xff\xff\xff\xff" + b"x" * 70_000]
+)
 def test_an_answer_that_no_service_sends_is_refused(answer):
     with pytest.raises(ValueError, match="the answer of the service"):
         _unpacked.first(answer)

@@ -1,8 +1,8 @@
-"""What differs in a copy of the package without its native module: tests that do not hold there, with the reason.
+"""The differences of a copy of the package without its native module: tests that fail there, with the reason.
 
 `scripts/pure_tests.py` runs the suites. A row is the name of a test function, or with its parameters of one test.
-A test with a reason of `DIFFERENT` has to fail, so that no row stays after its difference is gone. Those of `NOT_RUN`
-would wait until their deadline.
+A test with a reason of `DIFFERENT` has to fail, so that no row stays after its difference is gone. The tests
+of `NOT_RUN` would wait until their deadline.
 """
 
 import pytest
@@ -19,7 +19,13 @@ DIFFERENT = {
     "test_a_forked_child_has_its_own_stream[sync]": _DURABILITY,
     **{
         f"test_a_program_ends_in_time_if_the_service_is_silent_and_reports_unsent_records[{way}]": _QUEUE_SURVIVES
-        for way in ("alone-process", "installed-process", "installed-interval", "installed-checkpoint", "installed-sync")
+        for way in (
+            "alone-process",
+            "installed-process",
+            "installed-interval",
+            "installed-checkpoint",
+            "installed-sync",
+        )
     },
     "test_a_program_ends_in_time_if_the_handshake_gets_no_answer": _QUEUE_SURVIVES,
     "test_recover_sends_leftover_records_and_keeps_them_while_the_service_is_down": _QUEUE_SURVIVES,

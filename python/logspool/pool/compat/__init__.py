@@ -15,7 +15,7 @@ from logspool.base import _interpreter
 if _interpreter.without_core:
     raise ImportError(str(_interpreter.refusal("logspool.pool.compat")))
 
-from logspool._native import Semaphore  # noqa: E402
+from logspool._native import Semaphore
 from logspool.pool.compat._jobs import PoolStopped
 from logspool.pool.compat._outcomes import PoolCallback
 from logspool.pool.compat._pool import Pool, Shutdown

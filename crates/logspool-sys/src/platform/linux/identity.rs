@@ -1,6 +1,6 @@
-//! What tells the program of a process from a later one with the same number.
+//! The token that distinguishes a process from a later one with the same number.
 
-/// Returns a hash of the 16 random bytes that the kernel gives each program image; 0 if there are none.
+/// Returns a hash of the 16 random bytes that the kernel gives each program image; 0 without such bytes.
 pub fn program_token() -> u64 {
     // Miri has no auxiliary vector.
     if cfg!(miri) {

@@ -6,7 +6,7 @@ use std::io;
 ///
 /// # Errors
 ///
-/// The kernel has none yet, or a filter refuses the call.
+/// The kernel has no random bytes yet, or a filter refuses the call.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     const { assert!(N <= 256, "the kernel fills only requests of up to 256 bytes completely") };
     let mut bytes = [0; N];
