@@ -224,9 +224,7 @@ def test_the_wheel_without_a_native_module_is_complete_and_twice_the_same(monkey
     assert not [name for name in files if name.endswith(".so")]
     assert len([name for name in files if "/licenses/LICENSE" in name]) >= 2
     assert "Requires-Dist: rich>=13 ; extra == 'top'\n" in metadata
-    assert "Requires-Dist: tomli>=2 ; (python_version < \"3.11\") and extra == 'toml'\n" in metadata.replace(
-        "'3.11'", '"3.11"'
-    )
+    assert "Requires-Dist: tomli>=2 ; (python_version < '3.11') and extra == 'toml'\n" in metadata
     assert "Operating System" not in metadata
 
 
