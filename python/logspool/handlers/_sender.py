@@ -59,6 +59,7 @@ class Sender:
         self._has_fallback = queue.get("fallback", "stderr") is not None
         self.shutdown_timeout: float = queue.get("shutdown_timeout", 5.0)
         self._lock = _locks.guard()
+        self._pending = 0
         self._next = random.randrange(len(self._hosts))
         self._begin()
         _answers.senders.add(self)
@@ -238,7 +239,8 @@ class Sender:
     def _turn(self) -> None:
         """Send one chunk and wait for its ack. After an error wait a while; a later turn sends it again."""
         with self._lock:
-            entries, size = [], 0
+            entries: list[tuple[int, bytes]] = []
+            size = 0
             for level, entry, _ in self._waiting:
                 is_large = bool(entries) and size + len(entry) > self._chunk_bytes
                 if len(entries) == self._pending if self._pending else is_large:

@@ -206,7 +206,7 @@ def _report(error: BaseException, fn: object) -> None:
     found = types.SimpleNamespace(
         exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None, object=fn
     )
-    sys.unraisablehook(found)  # type: ignore[arg-type]
+    sys.unraisablehook(found)
 
 
 class _OfCore:

@@ -103,7 +103,8 @@ def _checked(row: dict[str, Any], value: Any) -> Any:
     name, shape, unit = row["name"], row["shape"], row["unit"]
     if value is None and row["optional"]:
         return None
-    if not isinstance(value, _TYPES[shape]) or (isinstance(value, bool) and shape != "switch"):
+    is_right: bool = isinstance(value, _TYPES[shape]) and (shape == "switch" or not isinstance(value, bool))
+    if not is_right:
         of = f" of {unit}" if unit and shape in ("whole", "seconds") else ""
         shown = f'"{value}"' if isinstance(value, str) else repr(value)
         raise TypeError(f"{name} must be {_WANTED[shape]}{of}, not {shown}")
@@ -146,8 +147,8 @@ def service_address(
     from urllib.parse import quote
 
     scheme, hosts, identity = parts_of(address)
-    given = dict(zip(_TLS_PARTS, (authorities, certificate, key, server_name)))
-    given = {name: value for name, value in given.items() if value is not None}
+    values = (authorities, certificate, key, server_name)
+    given = {name: value for name, value in zip(_TLS_PARTS, values) if value is not None}
     place = f"unix://{hosts[0][0]}" if scheme == "unix" else f"{scheme}://{','.join(map(_host_text, hosts))}"
     if given:
         if scheme != "tls":

@@ -53,24 +53,42 @@ class ReservedPlace:
 class RecordQueue:
     """Records on their way to the writer, and their counts. Each method is atomic."""
 
+    _lock: Any
+    _queued: list[tuple[Any, int]]
+    _refused: dict[str, dict[int, int]]
+    _dropped: dict[str, dict[int, int]]
+    capacity: int
+    limit: int
+    wake_at: int
+    accepted: int
+    taken: int
+    written: int
+    missed: int
+    waiting: int
+    _max_bytes: int
+    _bytes: int
+    _bytes_in_hand: int
+    _dropped_count: int
+    _taker: int
+
     # `__init__` belongs to the subclass in `thread/_queue.py`.
     def __new__(cls, capacity: int, max_bytes: int) -> Any:
         self = super().__new__(cls)
         self._lock = RLock()
-        self._queued: list[tuple[Any, int]] = []
+        self._queued = []
         self.capacity, self._max_bytes = capacity, max_bytes
         self.limit, self.wake_at = capacity, 1
         self.accepted = self.taken = self.written = self.missed = self.waiting = 0
         self._dropped_count = self._bytes = self._bytes_in_hand = self._taker = 0
-        self._refused: dict[str, dict[int, int]] = {}
-        self._dropped: dict[str, dict[int, int]] = {}
+        self._refused = {}
+        self._dropped = {}
         return self
 
     def _depth(self) -> int:
         return self.accepted - self.written - self._dropped_count
 
     def _add(self, record: Any, size: int, limit: int) -> str | None:
-        interrupts = self._lock._is_owned()  # type: ignore[attr-defined]
+        interrupts = self._lock._is_owned()
         with self._lock:
             depth = self._depth() + 1
             if depth > limit and not (interrupts and self.limit):
