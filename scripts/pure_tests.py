@@ -14,26 +14,26 @@ import run_pytest
 import terminal
 from environment import BUILD, ROOT
 
-#: The suites of a short run: names, fields, formats, the handler with a thread, and the records of a service.
+#: The suites of a short run: names, options, fields, the handler with a thread, and the records of a service.
 SHORT = (
-    "tests/python/formatting/test_fields_and_json.py",
     "tests/python/service/test_service_handler.py",
     "tests/python/surface/test_bind.py",
     "tests/python/surface/test_exports.py",
-    "tests/python/thread_handler/test_thread_handler_options.py",
-    "tests/python/thread_handler/test_thread_handler_stats.py",
+    "tests/python/surface/test_unknown_options.py",
+    "tests/python/thread_handler/test_thread_handler_accounting.py",
+    "tests/python/thread_handler/test_thread_handler_arguments.py",
+    "tests/python/thread_handler/test_thread_handler_order.py",
 )
 
 #: Suites that do not depend on the path of a call.
 ALL = (
-    "tests/python/formatting",
     "tests/python/service",
+    "tests/python/stdlib",
     "tests/python/surface/test_bind.py",
     "tests/python/surface/test_configuration.py",
     "tests/python/surface/test_exports.py",
     "tests/python/surface/test_unknown_options.py",
     "tests/python/surface/test_wrong_arguments.py",
-    "tests/python/stdlib",
     "tests/python/thread_handler",
     "tests/python/web",
 )
