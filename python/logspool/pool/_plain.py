@@ -32,6 +32,17 @@ _MOST_PERMITS = 1_000_000
 _numbers = itertools.count()
 
 
+def _refused(name: str) -> Callable[..., NoReturn]:
+    """Make a method that is refused."""
+
+    def refuse(self: Any, /, *args: Any, **kwargs: Any) -> NoReturn:
+        raise _interpreter.refusal(f"Pool.{name}()")
+
+    refuse.__name__, refuse.__qualname__ = name, f"Pool.{name}"
+    refuse.__doc__ = "Refuse: this method needs the native core."
+    return refuse
+
+
 class Pool(_exit.ThreadPoolExecutor):
     """A pool of threads that run jobs: a `ThreadPoolExecutor` with more methods.
 
@@ -169,6 +180,15 @@ class Pool(_exit.ThreadPoolExecutor):
             run_seconds=none,
         )
 
+    submit_first = _refused("submit_first")
+    submit_later = _refused("submit_later")
+    submit_at = _refused("submit_at")
+    schedule = _refused("schedule")
+    schedule_with_delay = _refused("schedule_with_delay")
+    options = _refused("options")
+    stream = _refused("stream")
+    resize = _refused("resize")
+
     @property
     def high(self) -> NoReturn:
         """Refuse: a priority needs the native core."""
@@ -178,28 +198,6 @@ class Pool(_exit.ThreadPoolExecutor):
     def low(self) -> NoReturn:
         """Refuse: a priority needs the native core."""
         raise _interpreter.refusal("Pool.low")
-
-
-def _refused(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: Pool, /, *args: Any, **kwargs: Any) -> NoReturn:
-        raise _interpreter.refusal(f"Pool.{name}()")
-
-    refuse.__name__, refuse.__qualname__ = name, f"Pool.{name}"
-    refuse.__doc__ = "Refuse: this method needs the native core."
-    return refuse
-
-
-for _name in (
-    "submit_first",
-    "submit_later",
-    "submit_at",
-    "schedule",
-    "schedule_with_delay",
-    "options",
-    "stream",
-    "resize",
-):
-    setattr(Pool, _name, _refused(_name))
 
 
 def _report(error: BaseException, fn: object) -> None:

@@ -6,6 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 
+def _method(level: int) -> Callable[[Any, str | bytes], None]:
+    """Make the method of a level."""
+
+    def write(self: Any, message: str | bytes, /) -> None:
+        self.put(level, message)
+
+    return write
+
+
 class LineLogger:
     """A logger whose methods give their text to a handler, as a record."""
 
@@ -17,19 +26,8 @@ class LineLogger:
         """Give a line with this level to the handler."""
         self._pass_on(self.handler, level, message)
 
-
-def _method(level: int) -> Callable[[LineLogger, str | bytes], None]:
-    return lambda self, message, /: self.put(level, message)
-
-
-_LEVELS = {
-    10: ("debug",),
-    20: ("msg", "log", "info"),
-    30: ("warn", "warning"),
-    40: ("err", "error", "failure", "exception"),
-    50: ("fatal", "critical"),
-}
-
-for _level, _names in _LEVELS.items():
-    for _name in _names:
-        setattr(LineLogger, _name, _method(_level))
+    debug = _method(10)
+    msg = log = info = _method(20)
+    warn = warning = _method(30)
+    err = error = failure = exception = _method(40)
+    fatal = critical = _method(50)

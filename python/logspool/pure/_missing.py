@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 
@@ -19,7 +18,6 @@ _MEND = (
 )
 
 
-@functools.cache
 def why() -> str:
     """Return why nothing is accelerated."""
     if sys.platform != "linux":
