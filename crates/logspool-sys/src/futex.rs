@@ -64,7 +64,8 @@ impl WaitWord {
     #[inline]
     pub fn wake(&self, count: u32) {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        platform::futex_wake(self.address(), count);
+        // SAFETY: the address lies in a word that lives as long as `self`.
+        unsafe { platform::futex_wake(self.address(), count) };
     }
 
     /// Address of the low half.

@@ -607,7 +607,8 @@ impl Producer {
 #[inline]
 pub fn wake_collector(sleeping: &AtomicU32) {
     if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
-        platform::futex_wake(sleeping.as_ptr(), 1);
+        // SAFETY: the word is valid for the call.
+        unsafe { platform::futex_wake(sleeping.as_ptr(), 1) };
     }
 }
 

@@ -20,10 +20,14 @@ pub unsafe fn futex_wait(word: *const u32, expected: u32, timeout: Option<Durati
     if result >= 0 { 0 } else { std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::ENOSYS).max(1) }
 }
 
-/// Wakes up to `count` threads that sleep on a word. An address that is no word wakes nobody.
+/// Wakes up to `count` threads that sleep on a word.
+///
+/// # Safety
+///
+/// `word` is the address of a word that is valid during the call.
 #[inline]
-pub fn futex_wake(word: *const u32, count: i32) {
+pub unsafe fn futex_wake(word: *const u32, count: i32) {
     let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the kernel uses the address as a key and does not access the word.
+    // SAFETY: the caller says that the word is valid; the operation has no other effect than waking.
     unsafe { libc::syscall(libc::SYS_futex, word, operation, count) };
 }
