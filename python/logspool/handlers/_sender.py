@@ -255,8 +255,7 @@ class Sender:
         try:
             self._deliver(chunk, b"".join(entry for _, entry in entries), len(entries))
         except (OSError, ValueError) as error:
-            if stream == self._stream:
-                self._failed(error)
+            self._failed(error)
             return
         with self._lock:
             if stream != self._stream:
@@ -297,9 +296,15 @@ class Sender:
     def _connected(self) -> socket.socket:
         if self._socket is None:
             self._unread = b""
-            self._socket = self._connect()
-            if self._key is not None:
-                self._prove(self._socket, self._key)
+            connection = self._connect()
+            try:
+                if self._key is not None:
+                    self._prove(connection, self._key)
+            except BaseException:
+                connection.close()
+                raise
+            # Nothing is sent on a connection whose receiver has not proved that it knows the key.
+            self._socket = connection
         return self._socket
 
     def _connect(self) -> socket.socket:
