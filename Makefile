@@ -36,6 +36,7 @@ test-service: check-tools
 test-python: check-tools
 	@$(PYTHON) scripts/monitor_tools.py
 	@$(PYTHON) scripts/run_pytest.py --label test -- tests/python $(PYTEST_OPTIONS)
+	@$(PYTHON) scripts/pure_tests.py
 
 test-native: check-tools
 	@$(PYTHON) scripts/native_tools.py

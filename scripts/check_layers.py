@@ -42,6 +42,8 @@ PACKAGE = ROOT / "python" / "logspool"
 
 # The rooms of the Python package, lowest layer first. A room imports only rooms of lower layers.
 PACKAGE_LAYERS = (
+    {"_forks", "pure"},
+    {"_native"},
     {"_imports", "base"},
     {"pool", "thread"},
     {"adoption"},

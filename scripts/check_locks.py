@@ -10,8 +10,9 @@ import terminal
 from environment import ROOT
 
 PACKAGE = ROOT / "python" / "logspool"
-#: Files that make locks. `_imports.py` is imported before `_locks.py`, and renews its lock in a forked child.
-MAKERS = [PACKAGE / "base" / "_locks.py", PACKAGE / "_imports.py"]
+#: Files that make locks. `_imports.py` is imported before `_locks.py`, and renews its lock in a forked child; so is
+#: the queue of `pure`, which a child makes anew.
+MAKERS = [PACKAGE / "base" / "_locks.py", PACKAGE / "_imports.py", PACKAGE / "pure" / "_records.py"]
 
 _MODULES = {"threading", "_thread"}
 _LOCKS = {"Lock", "RLock", "Condition", "Event", "Semaphore", "BoundedSemaphore", "Barrier", "allocate_lock"}

@@ -210,6 +210,11 @@ def additions(_seed: int) -> Iterator[Command]:
     yield pytest(interpreters.running(), "additions", "tests/python/surface/test_additions.py", **variables)
 
 
+def pure(_seed: int) -> Iterator[Command]:
+    """All tests that apply to a copy without the native module."""
+    yield Command([sys.executable, str(ROOT / "scripts" / "pure_tests.py"), "--all"])
+
+
 def receivers(_seed: int) -> Iterator[Command]:
     """Sinks against VictoriaLogs, an OpenTelemetry Collector and Loki, which are built where they are missing."""
     yield Command([sys.executable, str(ROOT / "scripts" / "receiver_tools.py")])
@@ -256,6 +261,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "loom": loom,
     "wheels": wheels,
     "publication": publication,
+    "pure": pure,
     "sanitize": sanitize,
     "service": service,
     "receivers": receivers,

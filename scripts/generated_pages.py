@@ -4,6 +4,7 @@
 """
 
 import argparse
+import json
 import re
 import textwrap
 from pathlib import Path
@@ -41,6 +42,7 @@ TABLE_HEAD = "| option | type | default | allowed | meaning |\n|---|---|---|---|
 INSTALL = "python/logspool/process/_install.py"
 REFERENCE = "docs/reference/python.md"
 DESTINATIONS = "python/logspool/handlers/_destinations.py"
+TABLES = "python/logspool/pure/tables.json"
 
 SINKS_HEAD = """\
 # Sinks
@@ -93,6 +95,24 @@ def reference() -> str:
     text = (ROOT / REFERENCE).read_text(encoding="utf-8")
     lines = "".join(_line(option) for option in _native.install_options())
     return between(text, f"## Options of `install`\n\n{TABLE_HEAD}", "\n", lines)
+
+
+def tables() -> str:
+    """Return the tables of the core for a copy of the package without its native module."""
+
+    def rows(options: "list[dict[str, object]]") -> "list[dict[str, object]]":
+        return [{name: value for name, value in row.items() if name != "meaning"} for row in options]
+
+    sinks = [{**row, "options": rows(row["options"])} for row in _native.sink_table()]
+    content = {
+        "version": _native.__version__,
+        "counters": _native.counter_names(),
+        "options": rows(_native.install_options()),
+        "sinks": [{name: value for name, value in row.items() if name != "about"} for row in sinks],
+    }
+    # A line for each row.
+    text = json.dumps(content)
+    return re.sub(r'(?<=[\[ ])(\{"(?:name|kind)": )', r"\n\1", text).replace(", \n", ",\n") + "\n"
 
 
 def _parameter(option: "dict[str, object]") -> str:
@@ -154,6 +174,7 @@ PAGES = {
     REFERENCE: reference,
     INSTALL: install,
     DESTINATIONS: destinations,
+    TABLES: tables,
     **c_interface.PAGES,
 }
 

@@ -96,6 +96,11 @@ def descriptors() -> None:
     run([sys.executable, "scripts/check_descriptors.py"])
 
 
+def platform() -> None:
+    """Refuse calls of Linux outside of the folder of the system."""
+    run([sys.executable, "scripts/check_platform.py"])
+
+
 def locks() -> None:
     """Refuse plain locks in the package."""
     run([sys.executable, "scripts/check_locks.py"])
@@ -125,6 +130,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "unsafe": unsafe,
     "orderings": orderings,
     "descriptors": descriptors,
+    "platform": platform,
     "locks": locks,
     "fuzz_lock": fuzz_lock,
     "words": words,

@@ -35,8 +35,8 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 TRIAL = f"""
 import logging, pathlib, sys, threading, time
 import logspool
-import logspool._native
 
+assert logspool.stats().native, logspool.stats()
 path = pathlib.Path(sys.argv[1])
 logging.basicConfig(filename=path, level=logging.INFO, format="%(levelname)s %(name)s:%(lineno)d %(message)s")
 logspool.install()

@@ -1,5 +1,6 @@
 """Build a wheel for each interpreter chosen and try it where nothing else is installed.
 
+`--pure` builds the wheel `py3-none-any` in place of these.
 Without `--target` a wheel is for this machine. With it, zig links it with the oldest C library that the target has, so
 that it runs on every Linux since 2014; it is inspected, and tried wherever this machine can.
 """
@@ -14,6 +15,7 @@ from pathlib import Path
 import environment
 import interpreters
 import long_description
+import pure_wheel
 import terminal
 import wheel_targets
 import wheel_trials
@@ -141,6 +143,16 @@ def try_out_service(service: Path, library: Path, interpreter: interpreters.Inte
             print(f"    {RECORDS} records sent, stored and found by a query {place.description}")
 
 
+def build_pure(on_all: bool) -> None:
+    """Build the wheel without a native module, and try it with the running interpreter or each of the matrix."""
+    terminal.step("wheel for any system, without a native module")
+    wheel = pure_wheel.build()
+    print(f"    {wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
+    own = interpreters.probe(sys.executable)
+    for interpreter in interpreters.chosen() if on_all or own is None else [own]:
+        pure_wheel.try_out(wheel, interpreter)
+
+
 def main() -> None:
     """Build and try the wheels."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -148,7 +160,11 @@ def main() -> None:
     names = [*TARGETS, "all"]
     parser.add_argument("--target", nargs="+", choices=names, default=[], metavar="TARGET", help=", ".join(names))
     parser.add_argument("--service", action="store_true", help="the wheel of the service too, tried with the first one")
+    parser.add_argument("--pure", action="store_true", help="only the wheel without a native module, for any system")
     options = parser.parse_args()
+    if options.pure:
+        build_pure(options.all)
+        return
     targets = list(TARGETS.values()) if "all" in options.target else [TARGETS[name] for name in options.target]
     for target in targets:
         if lacks := wheel_targets.missing(target):

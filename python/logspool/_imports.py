@@ -6,9 +6,10 @@ the child waits forever when it imports the module. So a fork waits for the impo
 
 from __future__ import annotations
 
-import os
 import sys
 from _thread import RLock
+
+from logspool import _forks
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -39,27 +40,8 @@ def part(name: str) -> ModuleType:
         # The interpreter loads a native module of the release build. It would read objects at the wrong offsets.
         if name == "_native" and hasattr(sys, "getobjects") and sys.version_info < (3, 13):
             raise ImportError(_TRACE_REFS, name=full_name)
-        try:
-            __import__(full_name)
-        except ModuleNotFoundError as error:
-            if error.name == "logspool._native":
-                raise ImportError(_not_built(), name=error.name) from None
-            raise
+        __import__(full_name)
     return sys.modules[full_name]
-
-
-def _not_built() -> str:
-    """Return why there is no native module, as a program of another build of CPython sees it."""
-    import sysconfig
-
-    build = sysconfig.get_config_var("SOABI") or sys.implementation.cache_tag
-    folder = os.path.dirname(__file__)
-    others = sorted(name.split(".")[1] for name in os.listdir(folder) if name.startswith("_native.cpython-"))
-    found = f"this copy has it for {', '.join(others)}" if others else "this copy has none"
-    return (
-        f"logspool._native was not built for this Python ({build}); {found}: "
-        "install a wheel for this Python, which `python scripts/wheels.py` makes in the sources of logspool"
-    )
 
 
 #: What later calls of the package import. The package sets it, because it knows the places of its parts.
@@ -82,7 +64,7 @@ def _after_in_parent() -> None:
         _lock.release()
 
 
-os.register_at_fork(
+_forks.register(
     before=_before_fork,
     after_in_parent=_after_in_parent,
     after_in_child=lambda: _lock._at_fork_reinit(),  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ use logspool::pipeline::{self, Push, Refusal, Room, Waiter};
 use logspool_record::Head;
 use logspool_record::definition::SiteDefinition;
 use logspool_record::{Encoder, tag};
+use logspool_sys::platform;
 
 use crate::beginning::begin;
 use crate::handles::{NEEDS_THREAD, NEEDS_THREAD_NAME};
@@ -83,8 +84,7 @@ fn inline_site(site: &SiteDefinition) -> Vec<u8> {
 /// Appends the values that name this thread.
 fn push_thread(needs: u32, values: &mut Vec<u8>) {
     if needs & NEEDS_THREAD != 0 {
-        // SAFETY: gettid has no preconditions.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) };
+        let thread = i64::from(platform::thread_id());
         values.push(tag::THREAD);
         values.extend_from_slice(&thread.to_ne_bytes());
     }

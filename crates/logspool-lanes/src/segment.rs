@@ -30,6 +30,7 @@ use logspool_sys::folder::Folder;
 use logspool_sys::identity::ProcessIdentity;
 use logspool_sys::kept::{FileIdentity, gone};
 use logspool_sys::kernel;
+use logspool_sys::platform::random;
 use logspool_sys::published::Published;
 use own_files::OwnerLock;
 use pages::{DEFINITION_STEP, MappedPart, Pages};
@@ -197,9 +198,7 @@ impl Segment {
     fn initialize(&self) {
         let header = self.base.as_ptr().cast::<Header>();
         let this = ProcessIdentity::current();
-        let mut uuid = [0_u8; 16];
-        // SAFETY: `uuid` is a valid place for 16 bytes; the result may be short only for larger requests.
-        unsafe { libc::syscall(libc::SYS_getrandom, uuid.as_mut_ptr(), uuid.len(), 0) };
+        let uuid = random::<16>().unwrap_or_default();
         // SAFETY: the mapping is zeroed, at least a page, and known to this call only.
         unsafe {
             (*header).major = layout::MAJOR;

@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use logspool_sys::folder::Folder;
 use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::platform::random;
 
 use super::disk::{Disk, DiskError, Operation};
 
@@ -148,10 +149,6 @@ impl Disk for RealDisk {
     }
 
     fn random_id(&self) -> [u8; 16] {
-        let mut id = [0_u8; 16];
-        // SAFETY: `id` is a local array of sixteen bytes, and the length passed is its own.
-        let filled = unsafe { libc::syscall(libc::SYS_getrandom, id.as_mut_ptr(), id.len(), 0) };
-        assert_eq!(id.len() as libc::c_long, filled, "the kernel gives up to 256 random bytes in one piece");
-        id
+        random().expect("the kernel gives up to 256 random bytes in one piece")
     }
 }

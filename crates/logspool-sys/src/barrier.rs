@@ -34,8 +34,7 @@ pub fn light() {
 /// In a process with several threads the kernel waits 5 to 30 ms here; in one with a single thread it does not.
 #[cfg(not(loom))]
 pub fn register() -> bool {
-    // SAFETY: a plain system call without pointers.
-    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0 }
+    crate::platform::register_expedited_barrier()
 }
 
 /// As [`register`], but only if the process has a single thread. Call it before threads are started.
@@ -55,9 +54,7 @@ pub fn heavy() {
     use std::time::Duration;
 
     crate::crossing::full_fence("heavy");
-    // SAFETY: a plain system call without pointers.
-    let expedited =
-        || unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0 };
+    let expedited = crate::platform::expedited_barrier;
     let done = expedited() || register() && expedited();
     if !done {
         // The kernel is too old, or a container forbids the call, so this thread waits instead. A processor empties its

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(not(loom))]
+use crate::platform;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Two halves of 32 bits in one atomic word; threads wait on the low half.
@@ -54,23 +56,16 @@ impl WaitWord {
     /// again.
     #[inline]
     pub fn wait(&self, expected: u32, timeout: Option<Duration>) {
-        let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        });
-        let limit = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the address lies in a word that lives as long as `self`; the limit is null or valid for the call.
-        unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, expected, limit) };
+        // SAFETY: the address lies in a word that lives as long as `self`.
+        unsafe { platform::futex_wait(self.address(), expected, timeout) };
     }
 
     /// Wakes up to `count` waiting threads. Does not change the word.
     #[inline]
     pub fn wake(&self, count: u32) {
         let count = i32::try_from(count).unwrap_or(i32::MAX);
-        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: as in `wait`; the operation has no other effect than waking.
-        unsafe { libc::syscall(libc::SYS_futex, self.address(), operation, count) };
+        // SAFETY: the address lies in a word that lives as long as `self`.
+        unsafe { platform::futex_wake(self.address(), count) };
     }
 
     /// Address of the low half.

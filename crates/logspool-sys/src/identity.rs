@@ -8,6 +8,7 @@ use std::fmt;
 
 use crate::fork_safe_lock::PerProcess;
 use crate::opening::read_text;
+use crate::platform;
 
 /// A process, as its NAME in the file names identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +39,7 @@ impl ProcessIdentity {
             start: start_in(&format!("/proc/self/task/{pid}/stat"))
                 .or_else(|| start_in("/proc/self/stat"))
                 .unwrap_or(0),
-            image: program_image(),
+            image: platform::program_token(),
         }
     }
 
@@ -81,23 +82,6 @@ fn start_in(path: &str) -> Option<u64> {
     // The second field is the program's name in parentheses and may hold anything.
     let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
     after_name.split_whitespace().nth(19)?.parse().ok()
-}
-
-/// A hash of the 16 random bytes that the kernel gives each program image.
-fn program_image() -> u64 {
-    // Miri has no auxiliary vector.
-    if cfg!(miri) {
-        return 0;
-    }
-    // SAFETY: getauxval has no preconditions.
-    let address = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const [u8; 16];
-    if address.is_null() {
-        return 0;
-    }
-    // SAFETY: AT_RANDOM points at 16 bytes that live as long as the program image.
-    let bytes = unsafe { *address };
-    // FNV-1a hash. The bytes seed the stack protector, so they must not be visible in a file name.
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -8,8 +8,10 @@
 //! of its probe. Two threads that probe at the same time find the same result, and a forked child keeps it.
 
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+use crate::platform;
 
 /// A system call that a guarantee depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,14 +188,8 @@ fn probe_memfd() -> i32 {
 }
 
 fn make_memfd() -> Result<File, i32> {
-    // SAFETY: a valid C string.
-    let descriptor =
-        unsafe { libc::syscall(libc::SYS_memfd_create, c"logspool-probe".as_ptr(), libc::MFD_CLOEXEC) as libc::c_int };
-    match errno(descriptor.into()) {
-        // SAFETY: the descriptor is new and has no other owner.
-        WORKS => Ok(unsafe { File::from_raw_fd(descriptor) }),
-        errno => Err(errno),
-    }
+    let made = platform::memory_file(c"logspool-probe", 0).map(File::from);
+    made.map_err(|error| error.raw_os_error().unwrap_or(libc::ENOSYS).max(1))
 }
 
 fn probe_record_locks() -> i32 {
@@ -218,11 +214,10 @@ fn probe_record_locks() -> i32 {
 }
 
 fn probe_membarrier() -> i32 {
-    // SAFETY: a plain system call without pointers.
-    let commands = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_QUERY, 0, 0) };
-    match errno(commands) {
-        WORKS if commands & libc::c_long::from(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0 => libc::EINVAL,
-        result => result,
+    match platform::has_expedited_barrier() {
+        Ok(true) => WORKS,
+        Ok(false) => libc::EINVAL,
+        Err(errno) => errno,
     }
 }
 
@@ -242,10 +237,8 @@ fn probe_advice(advice: libc::c_int) -> i32 {
 
 fn probe_futex() -> i32 {
     let word = 0_u32;
-    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     // SAFETY: the word lives through the call. The call returns at once, because the word is not 1.
-    let result = unsafe { libc::syscall(libc::SYS_futex, &raw const word, operation, 1, std::ptr::null::<u8>()) };
-    match errno(result) {
+    match unsafe { platform::futex_wait(&raw const word, 1, None) } {
         libc::EAGAIN => WORKS,
         result => result,
     }

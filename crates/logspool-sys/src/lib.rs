@@ -5,8 +5,7 @@
 //! Invariants: nothing in this layer knows records, and only the C library is used. A forked child may find a lock
 //! whose holder does not exist in the child, or a mapping that it does not have. [`fork_safe_lock`] and [`generation`]
 //! handle these two cases.
-//! `gettid`, `getrandom` and `memfd_create` are called by `libc::syscall`, in all layers: wheels run with glibc 2.17,
-//! which has no functions for them.
+//! [`platform`] has the calls that only Linux has in this form.
 //!
 //! Under `--cfg loom` only the parts with models, and those that models of other layers use, are compiled.
 
@@ -57,5 +56,7 @@ pub mod memory_files;
 pub mod opening;
 #[cfg(not(loom))]
 pub mod own_descriptors;
+#[cfg(not(loom))]
+pub mod platform;
 #[cfg(not(loom))]
 pub mod threads;

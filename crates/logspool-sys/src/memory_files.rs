@@ -9,12 +9,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::descriptor::{duplicate, open_high};
 use super::handover::{Handover, Message};
 use super::kept::KeptDescriptor;
+use crate::platform;
 
 /// The named files of one process; see the module documentation.
 #[derive(Debug, Default)]
@@ -161,16 +162,10 @@ pub fn memory_file() -> io::Result<File> {
 fn make_memory_file() -> io::Result<OwnedFd> {
     // The first try makes the file not executable. Linux 6.3 and later expect this flag (0x8); older kernels do not
     // know it.
-    for flags in [libc::MFD_CLOEXEC | 0x8, libc::MFD_CLOEXEC] {
-        // SAFETY: a valid C string.
-        let descriptor = unsafe { libc::syscall(libc::SYS_memfd_create, c"logspool".as_ptr(), flags) as libc::c_int };
-        if descriptor >= 0 {
-            // SAFETY: the descriptor is new, and nothing else owns it.
-            return Ok(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        }
-        let error = io::Error::last_os_error();
-        if error.raw_os_error() != Some(libc::EINVAL) {
-            return Err(error);
+    for flags in [0x8, 0] {
+        match platform::memory_file(c"logspool", flags) {
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            made => return made,
         }
     }
     Err(io::Error::from_raw_os_error(libc::EINVAL))

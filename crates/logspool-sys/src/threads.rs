@@ -11,6 +11,7 @@ use std::path::Path;
 
 use super::opening::{entries, read};
 use crate::fork_safe_lock::PerProcess;
+use crate::platform;
 
 /// The native threads of this copy of the library.
 static OWN: PerProcess<Own> = PerProcess::new();
@@ -29,8 +30,7 @@ struct Listed(libc::pid_t);
 
 impl Listed {
     fn new() -> Self {
-        // SAFETY: no preconditions.
-        let id = unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t };
+        let id = platform::thread_id();
         OWN.with(|own| {
             own.begins -= 1;
             own.running.push(id);

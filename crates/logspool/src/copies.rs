@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 use logspool_lanes::segment::layout::level_class;
 use logspool_sys::fork_safe_lock::PerProcess;
 use logspool_sys::opening::read;
+use logspool_sys::platform;
 use logspool_sys::published::Published;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -324,16 +325,11 @@ fn map_page(copy: u64) -> Option<&'static CopyPage> {
 }
 
 fn map_memfd(page: &CopyPage) -> Option<*mut c_void> {
-    use std::os::fd::{AsRawFd, FromRawFd};
+    use std::os::fd::AsRawFd;
     use std::os::unix::fs::FileExt;
-    // SAFETY: the name is a valid C string, and the descriptor is new and has no other owner. A page consists of plain
-    // bytes; the mapping is fresh.
+    let file = std::fs::File::from(platform::memory_file(NAME, 0).ok()?);
+    // SAFETY: a page consists of plain bytes; the mapping is fresh.
     unsafe {
-        let descriptor = libc::syscall(libc::SYS_memfd_create, NAME.as_ptr(), libc::MFD_CLOEXEC) as libc::c_int;
-        if descriptor < 0 {
-            return None;
-        }
-        let file = std::fs::File::from_raw_fd(descriptor);
         file.write_all_at(std::slice::from_raw_parts(std::ptr::from_ref(page).cast(), PAGE), 0).ok()?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let address = libc::mmap(std::ptr::null_mut(), PAGE, protection, libc::MAP_SHARED, file.as_raw_fd(), 0);

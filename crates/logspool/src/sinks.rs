@@ -32,7 +32,6 @@ mod lookup;
 mod named;
 mod parts;
 mod query;
-mod random;
 mod rotated;
 mod rotation;
 mod schedule;

@@ -11,12 +11,42 @@ import contextlib
 import sys
 
 from logspool import _native
+from logspool.pure import _missing
+
+# Importing `typing` is slow. Type checkers recognise a variable of this name without it.
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from typing import Any
+
+#: Why nothing is accelerated; empty where the package has its native module.
+without_core: str = getattr(_native, "without_core", "")
 
 #: The newest release of CPython that the tests run on.
 NEWEST_KNOWN = (3, 15)
 
 #: What each fast path is for, as `stats()` and `doctor` name it, and why it is off; empty if it is on.
 _reasons: dict[str, str] = {}
+
+
+def native_no() -> str:
+    """Return `native: no` with the reason and the mend; empty where the package has its native module."""
+    return _missing.told() if without_core else ""
+
+
+def check_promises(options: dict[str, Any]) -> None:
+    """Refuse options that promise what only the native core can keep, where there is none.
+
+    Raises:
+        ValueError: an option has such a value.
+    """
+    if without_core:
+        _missing.check_promises(options)
+
+
+def refusal(what: str) -> ValueError:
+    """Return the error for something that needs the native core."""
+    return _missing.refusal(what)
 
 
 def newer() -> str:
@@ -34,7 +64,7 @@ def obstacle() -> str:
 
 def choose() -> None:
     """Turn on the fast paths that work on this interpreter. Later calls change nothing."""
-    if _reasons:
+    if _reasons or without_core:
         return
     unknown = newer()
     # The check compares the instruction that calls it, so each call is in a line of its own.
@@ -55,8 +85,8 @@ def choose() -> None:
 
 
 def report() -> None:
-    """Write to standard error that this Python is not known, if it is not."""
-    if (found := obstacle()) and sys.stderr is not None:
+    """Write to standard error that there is no native module, or that this Python is not known."""
+    if (found := native_no() or obstacle()) and sys.stderr is not None:
         # A program without a standard error that works runs on without the message.
         with contextlib.suppress(OSError, ValueError):
             sys.stderr.write(f"logspool: {found}\n")

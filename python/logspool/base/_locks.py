@@ -8,13 +8,12 @@ interrupted. The end of the interpreter waits for a daemon thread that it has st
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import weakref
 from _thread import LockType, allocate_lock
 
-from logspool import _native
+from logspool import _forks, _native
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -60,7 +59,7 @@ def _free_in_child() -> None:
 
 
 # Registered before all other functions of the package, so that they find the locks free.
-os.register_at_fork(after_in_child=_free_in_child)
+_forks.register(after_in_child=_free_in_child)
 
 
 class AfterLastExitFunction:

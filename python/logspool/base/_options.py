@@ -11,6 +11,8 @@ import math
 import operator
 import os
 
+from logspool.base import _interpreter
+
 # Importing `typing` and `difflib` takes longer than importing all of logspool. Type checkers recognise a variable of
 # this name without `typing`.
 TYPE_CHECKING = False
@@ -135,7 +137,7 @@ def check_callable(method: str, function: Any) -> None:
 
 def default_queue_dir() -> str:
     """Return the default folder of the queue, which the core determines."""
-    return f"/dev/shm/logspool-{os.getuid()}"
+    return f"/dev/shm/logspool-{os.getuid() if hasattr(os, 'getuid') else 0}"
 
 
 def absolute(name: str, value: Any) -> str:
@@ -151,6 +153,8 @@ def queue_dir(value: Any) -> str | None:
     if value is None:
         return None
     path = absolute("queue_dir", value)
+    if _interpreter.without_core:
+        return path  # nothing is put there
     parent = path if os.path.isdir(path) else os.path.dirname(path)
     if os.path.exists(path) and not os.path.isdir(path):
         raise ValueError(f"queue_dir={path!r} is no folder")

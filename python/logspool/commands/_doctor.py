@@ -49,6 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     """Print the findings. Return 0 if there is no problem, else 1."""
     if len(arguments) > 1 or any(word.startswith("-") for word in arguments):
         return _messages.usage("doctor", f"takes one folder at most, not {' '.join(arguments)!r} (fix: --help)")
+    if _interpreter.without_core:
+        return _without_core()
     folder = arguments[0] if arguments else queue_dir()
     if arguments and not os.path.isdir(folder):
         return _messages.usage("doctor", f"cannot look into {folder!r}: no such folder (fix: name the queue folder)")
@@ -77,6 +79,13 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if found else 0
 
 
+def _without_core() -> int:
+    """Say that there is no native module. What else a machine lacks then makes no difference."""
+    why, _, fix = _interpreter.native_no().removesuffix(")").partition(" (fix: ")
+    _show([Finding("native: no", why.removeprefix("native: no: "), fix)], sys.stdout)
+    return 1
+
+
 def report() -> None:
     """Write to standard error what the program's handlers and loggers cost its callers, and what to do about it."""
     found = [*_handlers(), *_paths()]
@@ -100,6 +109,8 @@ def _keepers(folder: str) -> str:
 
 def findings() -> list[Finding]:
     """Return the problems of this machine and this process."""
+    if _interpreter.without_core:
+        return [Finding("native: no", _interpreter.without_core), *_handlers()]
     folder = queue_dir()
     return [
         *_machine(folder, _is_named()),
@@ -315,7 +326,7 @@ def _handlers() -> Iterator[Finding]:
         path = getattr(handler, "baseFilename", None)
         if type(path) is str:
             writers.setdefault(path, {})[id(handler)] = name
-        together = isinstance(handler, _own_classes.SharedRotation)
+        together = isinstance(handler, _own_classes.SharedRotation) and not _interpreter.without_core
         if rotating is not None and isinstance(handler, rotating) and several and not together:
             yield Finding(
                 str(path),

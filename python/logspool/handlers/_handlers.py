@@ -9,7 +9,7 @@ from typing import Any
 
 from logspool import _native
 from logspool.adoption import _own_classes
-from logspool.base import _stock_classes
+from logspool.base import _interpreter, _stock_classes
 from logspool.handlers import _pretty, _service, _sinks
 from logspool.process import _install
 
@@ -112,6 +112,7 @@ class SinkHandler(logging.Handler):
         self._destination = _native.check_sink(sink, own)
         _install.stand_alone(type(self), of_queue)
         super().__init__()
+        self._sender = _sinks.sender(own)
 
     @property
     def sink(self) -> str:
@@ -119,15 +120,26 @@ class SinkHandler(logging.Handler):
         return self._kind
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Report a record that cannot be queued. Records that can be queued never reach this method."""
+        """Report a record that cannot be queued. Records that can be queued natively never reach this method."""
         try:
-            self._entry(record) if self._takes == "entries" else self.format(record)
+            entry = self._entry(record) if self._takes == "entries" else self.format(record)
+            if self._sender is not None:
+                self._sender.put(record, entry)
+                return
             raise RuntimeError(f"cannot queue the record for {self._destination}")
         except Exception:
             self.handleError(record)
 
     def flush(self) -> None:
-        """Do nothing: the native method has already waited."""
+        """Do nothing where the native method has already waited. Without it, wait for the service."""
+        if self._sender is not None:
+            self._sender.flush(self._sender.shutdown_timeout)
+
+    def close(self) -> None:
+        """Send the waiting records within `shutdown_timeout`, and close the handler. Native code replaces this."""
+        if self._sender is not None:
+            self._sender.close()
+        super().close()
 
     def _entry(self, record: logging.LogRecord) -> bytes:
         return _service.entry(record, self.formatter)
@@ -222,6 +234,8 @@ class ServiceHandler(SinkHandler):
 
 def make_native(cls: type, owners: dict[str, str]) -> None:
     """Give a class its own native methods, so that it uses the queue even if `logging` itself is not patched."""
+    if _interpreter.without_core:
+        return
     handlers = sys.modules.get("logging.handlers")
     for name, owner in owners.items():
         defining: Any = getattr(logging, owner, None) or getattr(handlers, owner, cls)

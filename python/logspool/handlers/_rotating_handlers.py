@@ -9,6 +9,7 @@ import logging.handlers
 from typing import TYPE_CHECKING, Any
 
 from logspool.adoption import _own_classes
+from logspool.base import _interpreter
 from logspool.handlers import _handlers
 from logspool.process import _install
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 def _checked(compress: str | None, errors: str | None) -> str | None:
     if compress not in (None, "gzip", "zstd"):
         raise ValueError(f"compress must be None, 'gzip' or 'zstd', not {compress!r}")
+    _interpreter.check_promises({"compress": compress})
     if compress is not None and errors not in (None, "strict"):
         raise ValueError(f"compress={compress!r} and errors={errors!r}: stock logging would write the file")
     return compress

@@ -78,6 +78,15 @@ def customised(handler: Any, known: type, called: tuple[str, ...]) -> str | None
     return changed or _adopt.changed_handler(handler, called)
 
 
+def _host() -> str:
+    """Return the name of this machine, also on a system without `os.uname`."""
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import platform
+
+    return platform.node()
+
+
 def entry(record: logging.LogRecord, formatter: Any) -> bytes:
     """Return the entry of a record."""
     default = logging._defaultFormatter  # type: ignore[attr-defined]
@@ -94,7 +103,7 @@ def entry(record: logging.LogRecord, formatter: Any) -> bytes:
         ("line", record.lineno),
         ("function", record.funcName),
         ("process", record.process),
-        ("host", os.uname().nodename),
+        ("host", _host()),
         ("message", record.getMessage()),
         ("process_name", record.processName),
         ("thread", record.thread),

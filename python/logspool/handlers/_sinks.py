@@ -12,7 +12,7 @@ from typing import Any
 
 from logspool import _native
 from logspool.adoption import _descriptions, _handler_formats, _logging_globals
-from logspool.base import _options
+from logspool.base import _in_force, _interpreter, _options
 from logspool.handlers import _service
 from logspool.process import _install_options
 
@@ -41,6 +41,15 @@ def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
         raise _options.unknown_option(f"{owner}({kind!r})", unknown, (*shapes, *of_install))
     own = {name: _install_options.read(name, shapes[name], value) for name, value in given.items() if name in shapes}
     return row, own, {name: value for name, value in given.items() if name not in shapes}
+
+
+def sender(own: dict[str, Any]) -> Any:
+    """Return what sends the records of a `ServiceHandler` where there is no native core; None where there is one."""
+    if not _interpreter.without_core:
+        return None
+    from logspool.handlers import _sender
+
+    return _sender.Sender(own, _in_force.of_queue() or {})
 
 
 def describe(handler: Any, known: type) -> _descriptions.Adoption:

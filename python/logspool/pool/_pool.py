@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, _base
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
+from logspool import _forks
 from logspool._native import EventLoop, PoolCore, Results, View, timers_after_fork
 from logspool.base import _locks, _options
 from logspool.base._options import known_only
@@ -449,4 +450,4 @@ def _reset_after_fork() -> None:
 
 
 _exit.end_all.append(_end_all)
-os.register_at_fork(after_in_child=_reset_after_fork)
+_forks.register(after_in_child=_reset_after_fork)

@@ -9,15 +9,14 @@ of the original file, and so does logspool's own fallback: no record comes back 
 from __future__ import annotations
 
 import atexit
-import fcntl
 import io
 import logging
 import os
 import sys
 import threading
 
-from logspool import _native
-from logspool.base import _locks, _options
+from logspool import _forks, _native
+from logspool.base import _interpreter, _locks, _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -86,6 +85,9 @@ def capture_fd(
         raise ValueError(f"max_line_bytes must be 1 to 16777216 bytes, not {limit}")
     capture = Capture(number, chosen, find_level)
     if os.environ.get("LOGSPOOL") != "off":
+        if _interpreter.without_core:
+            # C code that fills the pipe while it has the interpreter's lock would wait for ever.
+            raise _interpreter.refusal("capture_fd()")
         with _lock:
             capture._begin(limit)
     return capture
@@ -148,6 +150,8 @@ class Capture:
         return f"<Capture of descriptor {self.fd} for logger {self.logger.name!r}: {state}>"
 
     def _begin(self, limit: int) -> None:
+        import fcntl
+
         if self.fd in _active:
             raise ValueError(
                 f"descriptor {self.fd} is captured already, for logger {_active[self.fd].logger.name!r} (fix: close() "
@@ -191,6 +195,8 @@ class Capture:
         _register()
 
     def _duplicate(self) -> int:
+        import fcntl
+
         known = _originals.get(self.fd)
         if known is None:
             _originals[self.fd] = known = fcntl.fcntl(self.fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_DUPLICATE)
@@ -326,7 +332,7 @@ def _register() -> None:
     if not _registered:
         _registered = True
         atexit.register(_close_all)
-        os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget_in_child)
+        _forks.register(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_forget_in_child)
 
 
 def _close_all() -> None:

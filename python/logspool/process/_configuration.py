@@ -14,7 +14,7 @@ import os
 import re
 import sys
 
-from logspool.base import _options
+from logspool.base import _interpreter, _options
 from logspool.process import _found_file, _install_options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
@@ -136,6 +136,7 @@ def completed(function: _Function) -> _Function:
     def call(*given: Any, **options: Any) -> Any:
         if os.environ.get("LOGSPOOL") == "off":
             return function(*given, **options)
+        _interpreter.check_promises(options)
         settings = in_force(options)
         if not settings:
             return function(*given, **options)

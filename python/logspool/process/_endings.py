@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 
-from logspool import _imports, _native
+from logspool import _forks, _imports, _native
 from logspool.base import _locks
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
@@ -31,14 +31,10 @@ _signals_drained = False
 _crashes_watched = False
 
 #: Signals that a crash raises. The core has the same list.
-_CRASHES = (
-    signal.SIGSEGV,
-    signal.SIGABRT,
-    signal.SIGBUS,
-    signal.SIGFPE,
-    signal.SIGILL,
-    signal.SIGTRAP,
-    signal.SIGSYS,
+_CRASHES = tuple(
+    getattr(signal, name)
+    for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
+    if hasattr(signal, name)
 )
 
 #: Maps (module, name) to (our function, the function that it replaces).
@@ -81,7 +77,7 @@ def begin_alone() -> None:
     global _registered
     if not _registered:
         _registered = True
-        os.register_at_fork(
+        _forks.register(
             before=_native.before_fork,
             after_in_parent=_native.after_fork_in_parent,
             after_in_child=_after_fork_in_child,

@@ -97,5 +97,5 @@ def _checked(path: str) -> str:
 
 
 def _check_owner(path: str, status: os.stat_result) -> None:
-    if status.st_uid not in (os.geteuid(), 0):
+    if hasattr(os, "geteuid") and status.st_uid not in (os.geteuid(), 0):
         raise Refusal(f"user {status.st_uid} owns {path}", "use a file and folders of this user or of root")

@@ -157,7 +157,7 @@ def install(
         RuntimeError: installed before with other options; a keeper that cannot be started; another copy of logspool in
             this process has its queue.
     """
-    options = _install_options.checked(dict(locals()))
+    options = _install_options.checked(dict(locals()), are_defaults_given=True)
     if is_off():
         return
     with _planning.installing:
@@ -186,6 +186,11 @@ def _install(options: dict[str, Any]) -> None:
     if other := _differing(_alone_given, {name: options[name] for name in _alone_given}):
         raise RuntimeError(f"a handler of logspool's was made with other options: {other}; give install() the same")
     connect()
+    if _interpreter.without_core:
+        _in_force.installed = options
+        if options["uncaught"]:
+            _endings.watch_uncaught()
+        return
     _start_keeper(options)
     _native.configure(options)
     left = ("LogRecord", "Formatter") if _logging_globals.only_python() else ()
@@ -309,6 +314,10 @@ def stand_alone(handler: type, options: dict[str, Any], *, has_stock: bool = Fal
                 _native.configure(checked)
             _in_force.alone = checked
             _alone_given.update({name: value for name, value in checked.items() if name in options})
+        if _interpreter.without_core:
+            if wanted.get("uncaught"):
+                _endings.watch_uncaught()
+            return
         _own_made = True
         _watch()
         _endings.begin_alone()
@@ -343,6 +352,10 @@ def connect() -> None:
     """
     global _connected
     if _connected:
+        return
+    if _interpreter.without_core:
+        _interpreter.report()
+        _connected = True
         return
     _native.claim()
     _interpreter.choose()

@@ -10,7 +10,7 @@ import logging
 import os
 
 from logspool import _native
-from logspool.base import _options
+from logspool.base import _interpreter, _options
 
 # Importing `typing` is slow. Type checkers recognise a variable of this name without it.
 TYPE_CHECKING = False
@@ -31,14 +31,16 @@ def shapes() -> dict[str, str]:
     return {row["name"]: row["shape"] for row in rows()}
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
+def checked(given: dict[str, Any], *, are_defaults_given: bool = False) -> dict[str, Any]:
     """Return all options of `install()`, checked and with their defaults resolved.
 
     Raises:
-        TypeError, ValueError: the core's table does not allow the value, another option rules it out, or a folder
-            cannot be used.
+        TypeError, ValueError: the core's table does not allow the value, another option rules it out, a folder cannot
+            be used, or the value needs the native core, which this copy does not have.
     """
     options: dict[str, Any] = _native.check_options({name: read(name, shapes()[name], given[name]) for name in given})
+    if not are_defaults_given:
+        _interpreter.check_promises(given)
     if options["keeper"] and options["durability"] == "memory":
         raise ValueError("keeper=True: with durability='memory' nothing outlives the process for it to deliver")
     options["queue_dir"] = _options.queue_dir(options["queue_dir"])

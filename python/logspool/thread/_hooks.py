@@ -12,13 +12,14 @@ anything. If other threads of the process continue to log, the writers stay unti
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
 import weakref
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from logspool import _forks
 
 if TYPE_CHECKING:
     from typing import Protocol
@@ -109,12 +110,11 @@ def _at_exit() -> None:
         writer.finish()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+_forks.register(
+    before=_before_fork,
+    after_in_parent=_after_fork_in_parent,
+    after_in_child=_after_fork_in_child,
+)
 # Registered after the function of `logging`, so it runs before `logging.shutdown` closes handlers.
 atexit.register(_at_exit)
 try:

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from logspool import _native
-from logspool.base import _locks
+from logspool.base import _interpreter, _locks
 from logspool.watch import _stats
 
 #: Seconds for which lost records are reported after they were noticed. Chosen: a monitor that asks every half minute
@@ -95,7 +95,8 @@ def health() -> Health:
     degraded += _not_durable(stats)
     degraded += _left_by_others()
     status = "failing" if failing else "degraded" if degraded else "ok"
-    return Health(status, failing + degraded, missing_calls(costs_records=False))
+    notes = [note for note in [_interpreter.native_no()] if note] + missing_calls(costs_records=False)
+    return Health(status, failing + degraded, notes)
 
 
 def missing_calls(*, costs_records: bool) -> list[str]:
@@ -116,7 +117,7 @@ def _waiting(sink: _stats.SinkStats) -> int:
 
 def _memory(stats: _stats.Stats) -> list[str]:
     options = _stats.options_of_queue()
-    if stats.queue.survives or (options is not None and options["durability"] == "memory"):
+    if _interpreter.without_core or stats.queue.survives or (options is not None and options["durability"] == "memory"):
         return []
     if stats.queue.place == "memory" and not stats.queue.place_reason:
         # This copy of logspool has no queue: another copy in this process owns the queue. That is reported elsewhere.
@@ -178,7 +179,7 @@ def _not_durable(stats: _stats.Stats) -> list[str]:
 
 def _left_by_others() -> list[str]:
     options = _stats.options_of_queue()
-    if options is None:
+    if options is None or _interpreter.without_core:
         return []
     try:
         orphans = _native.orphans(options["queue_dir"])

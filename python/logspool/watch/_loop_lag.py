@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import weakref
+
+from logspool import _forks
 
 #: Upper bounds of the histogram in seconds. The lowest is above what a loop's own clock rounds a timer up by.
 BOUNDS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
@@ -45,7 +46,7 @@ class _Watch:
 #: By the identifier of the thread.
 _watches: dict[int, _Watch] = {}
 
-os.register_at_fork(after_in_child=_watches.clear)
+_forks.register(after_in_child=_watches.clear)
 
 
 def watch() -> None:

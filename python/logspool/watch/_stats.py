@@ -221,6 +221,8 @@ class Stats:
         slow_paths: why native code does something slowly on this interpreter, by what it does: "frames" (finds the
             caller of a call), "dicts" (sees that a module or a handler has changed), "classes" (the same for classes),
             "locks" (takes a handler's lock), "lines" (makes the texts of records).
+        native: whether the package has its native module; without it calls are those of stock logging, and are not
+            counted.
     """
 
     installed: bool
@@ -237,9 +239,12 @@ class Stats:
     exceptions: Mapping[str, int] = field(default_factory=dict)
     rules: Mapping[str, int] = field(default_factory=dict)
     slow_paths: Mapping[str, str] = field(default_factory=dict)
+    native: bool = True
 
     def __str__(self) -> str:
         rows = [f"logspool: {'installed' if self.installed else 'not installed'}"]
+        if not self.native:
+            rows.append(_interpreter.native_no())
         rows += ["calls: {native} native, {by_record} by record, {stock} stock".format(**self.paths)]
         if self.queue.place_reason:
             rows.append(f"queue: {self.queue.place}, not in its folder: {self.queue.place_reason}")
@@ -382,6 +387,7 @@ def stats() -> Stats:
         exceptions=dict(zip(("native", "python"), _native.exception_texts())),
         rules=_native.rule_counts(),
         slow_paths=_interpreter.slow_paths(),
+        native=not _interpreter.without_core,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from suite import dispositions, package, programs, queue_folder
+from suite import dispositions, package, programs, queue_folder, without_core
 from suite.folders import EVERY_INTERPRETER
 
 # Ten times the duration of the slowest test on a busy machine of two cores.
@@ -19,6 +19,7 @@ def configure(config: pytest.Config) -> None:
     Registers markers and filters of warnings, resets signals, and gives the test process its own queue folder.
     """
     dispositions.reset()
+    _check_package()
     queues = ExitStack()
     os.environ["LOGSPOOL_QUEUE_DIR"] = str(queues.enter_context(queue_folder.private()))
     config.add_cleanup(queues.close)
@@ -31,6 +32,8 @@ def configure(config: pytest.Config) -> None:
 def modify_items(items: list[pytest.Item]) -> None:
     """Give each test a deadline and skip tests that this run cannot make; from `pytest_collection_modifyitems`."""
     for item in items:
+        if package.is_pure():
+            without_core.mark(item)
         if item.path.parent.name in EVERY_INTERPRETER and item.path.parent.parent.name == "python":
             item.add_marker(pytest.mark.every_interpreter)
         if item.get_closest_marker("timeout") is None and not item.config.getoption("timeout", None):
@@ -39,6 +42,15 @@ def modify_items(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs the built package, the stand-in is stock logging"))
         if item.get_closest_marker("full") and not faults_full():
             item.add_marker(pytest.mark.skip(reason="runs with LOGSPOOL_FAULTS=full"))
+
+
+def _check_package() -> None:
+    """Refuse a run on a package of which the native module was not built, unless it was asked for."""
+    if package.is_real() or package.is_pure():
+        from logspool import _native
+
+        if bool(getattr(_native, "without_core", "")) != package.is_pure():
+            raise pytest.UsageError(f"SUITE_PACKAGE is {package.chosen()!r}, and logspool is {_native.__file__}")
 
 
 def check_group(item: pytest.Item) -> None:

@@ -3,6 +3,8 @@
 `SUITE_PACKAGE` is read once, here:
 
 - unset or `real`: the package installed in the interpreter that runs pytest.
+- `pure`: a copy of the package without its native module, which `scripts/pure_tests.py` makes and names in `PURE`;
+  `suite/without_core.py` lists what differs there.
 - `stand-in`: the folder `stand_in/`, whose `install()` does nothing. Both sides are then stock logging,
   so every comparison must be green; tests that need the real package are skipped with a reason.
 - `stand-in:PLANT`: the same with a difference planted on purpose (see `stand_in/logspool/plants.py`);
@@ -17,8 +19,12 @@ from pathlib import Path
 TESTS = Path(__file__).resolve().parent.parent
 STAND_IN = TESTS / "stand_in"
 
+#: The folder with the copy without a native module.
+PURE_FOLDER = TESTS.parents[1] / "build" / "pure"
+
 REAL = "real"
 STAND_IN_NAME = "stand-in"
+PURE = "pure"
 
 
 def chosen() -> str:
@@ -31,16 +37,23 @@ def is_real(package: str | None = None) -> bool:
     return (package or chosen()) == REAL
 
 
+def is_pure() -> bool:
+    """Return whether the chosen package has no native module."""
+    return chosen() == PURE
+
+
 def has_a_queue() -> bool:
-    """Return whether the chosen package writes output on another thread, so that fault tests have a meaning."""
-    return chosen() in (REAL, f"{STAND_IN_NAME}:threaded")
+    """Return whether the chosen package is logspool, or writes output on another thread as it does."""
+    return chosen() in (REAL, PURE, f"{STAND_IN_NAME}:threaded")
 
 
 def environment(package: str) -> dict[str, str]:
     """Return the variables that make a child process import `package` as `logspool`."""
     if is_real(package):
         return {"PYTHONPATH": str(TESTS)}
+    if package == PURE:
+        return {"PYTHONPATH": os.pathsep.join([str(PURE_FOLDER), str(TESTS)])}
     name, _, plant = package.partition(":")
     if name != STAND_IN_NAME:
-        raise ValueError(f"SUITE_PACKAGE is {package!r}, expected 'real', 'stand-in' or 'stand-in:PLANT'")
+        raise ValueError(f"SUITE_PACKAGE is {package!r}, expected 'real', 'pure', 'stand-in' or 'stand-in:PLANT'")
     return {"PYTHONPATH": os.pathsep.join([str(STAND_IN), str(TESTS)]), "SUITE_PLANT": plant}

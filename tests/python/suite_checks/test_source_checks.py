@@ -11,6 +11,7 @@ import check_layers
 import check_locks
 import check_names
 import check_orderings
+import check_platform
 import check_unsafe
 import check_words
 import python_sources
@@ -308,3 +309,18 @@ def test_words_are_counted_in_comments_docstrings_and_pages_only():
     assert check_words.prose("a.rs", rust).split() == ["It", "tells."]
     assert sorted(check_words.prose("a.py", python).split()) == ["It", "anew", "stands."]
     assert check_words.prose("a.md", page).split() == ["Behind."]
+
+
+def test_calls_of_a_system_are_found_outside_of_its_folder_and_not_in_tests_and_comments():
+    text = """\
+// SYS_gettid is only named here.
+fn id() -> i64 { unsafe { libc::syscall(libc::SYS_gettid) } }
+#[cfg(target_os = "linux")]
+fn wait() { advise(libc::MADV_DONTFORK); if cfg!(unix) {} }
+#[cfg(test)]
+mod tests { fn id() { libc::SYS_futex; } }
+"""
+    found = [line for line, _ in check_platform.faults(text)]
+
+    assert found == [2, 3, 4]
+    assert check_platform.left(text) == 2

@@ -12,6 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 import environment
 import interpreters
+import pure_wheel
 import wheel_targets
 import wheel_trials
 import wheels
@@ -205,3 +206,30 @@ def test_a_trial_that_cannot_be_made_says_why(monkeypatch):
     monkeypatch.setattr(wheel_trials.shutil, "which", lambda name: None)
     with wheel_trials.empty_debian("riscv64", "3.11") as reason:
         assert reason == "qemu-riscv64-static is missing: apt-get install qemu-user-static"
+
+
+def test_the_wheel_without_a_native_module_is_complete_and_twice_the_same(monkeypatch, tmp_path):
+    monkeypatch.setattr(pure_wheel, "DIST", tmp_path)
+
+    wheel = pure_wheel.build()
+    first = wheel.read_bytes()
+    files = {entry.filename: entry for entry in zipfile.ZipFile(wheel).infolist()}
+    metadata = zipfile.ZipFile(wheel).read(next(name for name in files if name.endswith("/METADATA"))).decode()
+    record = zipfile.ZipFile(wheel).read(next(name for name in files if name.endswith("/RECORD"))).decode()
+
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert pure_wheel.build().read_bytes() == first
+    assert {line.split(",")[0] for line in record.splitlines()} == set(files)
+    assert {"logspool/_native.py", "logspool/pure/tables.json", "logspool/py.typed"} <= set(files)
+    assert not [name for name in files if name.endswith(".so")]
+    assert len([name for name in files if "/licenses/LICENSE" in name]) >= 2
+    assert "Requires-Dist: rich>=13 ; extra == 'top'\n" in metadata
+    assert "Requires-Dist: tomli>=2 ; (python_version < '3.11') and extra == 'toml'\n" in metadata
+    assert "Operating System" not in metadata
+
+
+def test_the_wheel_for_any_system_is_refused_with_native_code(tmp_path, library):
+    wheel = wheel_of(tmp_path / "any.whl", library("module", "int number(void) { return 1; }"))
+
+    with pytest.raises(SystemExit):
+        pure_wheel.try_out(wheel, PYTHON)

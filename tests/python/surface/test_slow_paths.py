@@ -155,7 +155,7 @@ print(_native.lock_self_check(object()))
     ("statement", "other", "found"),
     [
         ("logspool.install()", None, "this copy has none"),
-        ("import logspool.pool", None, "this copy has none"),
+        ("import logspool.pool\nlogspool.pool.Pool(queue_size=1)", None, "this copy has none"),
         (
             "logspool.install()",
             "_native.cpython-39-x86_64-linux-gnu.so",
@@ -175,7 +175,7 @@ def test_a_build_without_its_native_module_says_how_to_get_it(run_program, tmp_p
 
     [last] = outcome.err.decode().splitlines()[-1:]
     build = sysconfig.get_config_var("SOABI")
-    assert last.startswith(f"ImportError: logspool._native was not built for this Python ({build}); {found}: ")
+    assert f"logspool._native was not built for this Python ({build}); {found}" in last
     assert "python scripts/wheels.py" in last
 
 

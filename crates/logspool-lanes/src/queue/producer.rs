@@ -13,6 +13,7 @@ use logspool_sys::barrier;
 use logspool_sys::clock;
 use logspool_sys::generation;
 use logspool_sys::kernel;
+use logspool_sys::platform;
 use logspool_sys::published::Entered;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -172,8 +173,7 @@ impl Producer {
                 place: WritePosition { head, ..WritePosition::default() },
                 wake_at: 0,
                 clock: clock::kind() as u32,
-                // SAFETY: gettid has no preconditions.
-                thread: unsafe { libc::syscall(libc::SYS_gettid) } as u32,
+                thread: platform::thread_id() as u32,
             },
             lane,
             base: segment.at(0),
@@ -607,9 +607,8 @@ impl Producer {
 #[inline]
 pub fn wake_collector(sleeping: &AtomicU32) {
     if sleeping.load(Ordering::Relaxed) == 1 && sleeping.swap(0, Ordering::Relaxed) == 1 {
-        let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: the word is valid; the operation has no other effect than waking.
-        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1) };
+        // SAFETY: the word is valid for the call.
+        unsafe { platform::futex_wake(sleeping.as_ptr(), 1) };
     }
 }
 
@@ -619,11 +618,8 @@ pub fn wake_collector(sleeping: &AtomicU32) {
 /// operation is the private one, which costs the kernel less. On systems without futex the word is polled.
 pub fn sleep_until_woken(sleeping: &AtomicU32, nanoseconds: u64) {
     if kernel::has_futex() {
-        let (seconds, rest) = (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000);
-        let timeout = libc::timespec { tv_sec: seconds as i64, tv_nsec: rest as i64 };
-        let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
-        // SAFETY: word and timeout are valid for the call.
-        unsafe { libc::syscall(libc::SYS_futex, sleeping.as_ptr(), operation, 1, std::ptr::from_ref(&timeout)) };
+        // SAFETY: the word is valid for the call.
+        unsafe { platform::futex_wait(sleeping.as_ptr(), 1, Some(Duration::from_nanos(nanoseconds))) };
     } else {
         let end = clock::monotonic_ns() + nanoseconds;
         while sleeping.load(Ordering::Relaxed) == 1 && clock::monotonic_ns() < end {

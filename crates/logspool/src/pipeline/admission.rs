@@ -11,6 +11,7 @@ use logspool_lanes::queue::view::{LaneView, NO_GENERATION, view_flags};
 use logspool_lanes::segment::SHARED_LANES;
 use logspool_record::{HEAD_BYTES, Head, advance};
 use logspool_sys::generation;
+use logspool_sys::platform::thread_id;
 use logspool_sys::published::Published;
 
 use super::beginning::current;
@@ -375,8 +376,7 @@ impl Pipeline {
         if let Some(index) = segment.take_lane() {
             return Some(Producer::new(segment, index, LaneUse::Own, self.number));
         }
-        // SAFETY: gettid has no preconditions.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as usize;
+        let thread = thread_id() as usize;
         // If there is no memory for the preferred shared lane, use another one that is open.
         let mut shared = (0..SHARED_LANES).map(|step| (thread + step) % SHARED_LANES);
         let index = shared.find(|index| segment.open_shared_lane(*index))?;

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::time::Duration;
 
 use logspool_sys::clock::monotonic_ns;
+use logspool_sys::platform::thread_id;
 use logspool_sys::published::Published;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -199,9 +200,9 @@ fn is_native_thread() -> bool {
     // SAFETY: the buffer has the 16 bytes that the kernel writes for a thread's name.
     unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     let length = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    // SAFETY: plain system calls without preconditions. The process's first thread may have any name, and is never one
+    // SAFETY: a plain system call without preconditions. The process's first thread may have any name, and is never one
     // of ours.
-    let is_first = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+    let is_first = thread_id() == unsafe { libc::getpid() };
     !is_first && matches!(&name[..length], b"logspool" | b"logspool-write")
 }
 
@@ -250,7 +251,7 @@ fn raise_with_old_action(signal: libc::c_int, info: *const libc::siginfo_t) {
     // SAFETY: async-signal-safe calls; the kernel passed `info` for this call. A process may send itself any `info`.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
-        let thread = libc::syscall(libc::SYS_gettid);
+        let thread = thread_id();
         if libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), thread, signal, info) != 0 {
             libc::raise(signal);
         }

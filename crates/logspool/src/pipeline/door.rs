@@ -14,6 +14,7 @@ use std::time::Duration;
 use logspool_sys::barrier;
 use logspool_sys::clock::monotonic_ns;
 use logspool_sys::generation;
+use logspool_sys::platform;
 use logspool_sys::published::Published;
 use logspool_sys::sleep::sleep_interruptibly;
 
@@ -67,8 +68,7 @@ static DYING_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 const NO_THREAD: u32 = 0;
 
 fn thread_id() -> u32 {
-    // SAFETY: gettid has no preconditions.
-    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+    platform::thread_id() as u32
 }
 
 /// Makes the pushes of all other threads wait on their slow path until [`open`] is called.

@@ -13,6 +13,7 @@ use logspool_lanes::segment::layout::{BatchNumber, Header, NO_BATCH, SinkHead, s
 use logspool_spool::pointer;
 use logspool_sys::folder::Folder;
 use logspool_sys::kept::KeptDescriptor;
+use logspool_sys::platform::random;
 
 use super::leftover::Leftover;
 use super::work::Work;
@@ -92,9 +93,7 @@ impl<'a> Claim<'a> {
     /// Returns an error if a system call fails.
     pub fn begin(&mut self) -> io::Result<()> {
         self.fencing_token = self.work.fencing_token(|| {
-            let mut random = [0_u8; 8];
-            // SAFETY: the buffer is valid for eight bytes, and `getrandom` never shortens requests this small.
-            unsafe { libc::syscall(libc::SYS_getrandom, random.as_mut_ptr(), random.len(), 0) };
+            let random = random::<8>().unwrap_or_default();
             // The new token differs from the stored one, even if the kernel has no random bytes yet.
             let before = self.word(offset_of!(Header, recoverer))?;
             let fencing_token = (u64::from_ne_bytes(random) ^ before.wrapping_add(1)).max(1);

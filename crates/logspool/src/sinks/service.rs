@@ -25,7 +25,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::declared::options_of;
 use super::query;
-use super::random::random;
 use super::secret::Secret;
 use super::{Place, SinkOptions, Traits};
 use crate::option::{OptionField, OptionShape, OptionTable};
@@ -36,6 +35,7 @@ use dialer::Dialer;
 use handshake::KeyHandshake;
 use logspool_record::address::ServiceAddress;
 use logspool_record::definition::{Descriptor, OptionValue};
+use logspool_sys::platform::random;
 use logspool_sys::sleep::sleep_interruptibly;
 
 /// Maximum size of a chunk, as a multiple of `chunk_bytes` and in bytes of its entries. A chunk exceeds both only if it

@@ -10,6 +10,11 @@
 New programs use `logspool.pool.Pool`, whose jobs cost less and have futures.
 """
 
+from logspool.base import _interpreter
+
+if _interpreter.without_core:
+    raise ImportError(str(_interpreter.refusal("logspool.pool.compat")))
+
 from logspool._native import Semaphore
 from logspool.pool.compat._jobs import PoolStopped
 from logspool.pool.compat._outcomes import PoolCallback

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any
 
+from logspool import _forks
 from logspool._native import Semaphore
 from logspool.pool._pool import Pool as Workers
 from logspool.pool._pool import all_of
@@ -288,4 +289,4 @@ _pools: weakref.WeakValueDictionary[int, Pool] = weakref.WeakValueDictionary()
 
 # `Shutdown` runs at the end of the interpreter, before the underlying pools would run all waiting jobs.
 threading._register_atexit(Shutdown)  # type: ignore[attr-defined]
-os.register_at_fork(after_in_child=_after_fork)
+_forks.register(after_in_child=_after_fork)

@@ -20,7 +20,7 @@ use super::parcel::{KeptRecord, Parcel};
 use super::pending_request::PendingRequest;
 use super::{BatchVerdict, HttpAnswer, HttpClient, HttpFormat, HttpRecord, HttpSettings, RecordOutcome};
 use crate::sink::{CarryOutcome, Courier, Lines, NextCarry, Pace, RefusedRecord, Sink, SinkError, Stream};
-use crate::sinks::random::random;
+use logspool_sys::platform::random;
 
 /// Maximum time that a request gathers records. A shorter `flush_interval` limits it further.
 ///

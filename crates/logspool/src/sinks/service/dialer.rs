@@ -11,9 +11,9 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use crate::sinks::random::random;
 use crate::sinks::transport::stream;
 use logspool_record::address::HostPort;
+use logspool_sys::platform::random;
 
 /// First and longest pause after a round. Specified by the public contract (`docs/how-to/send-to-a-service.md`). Half
 /// of each pause is random, so that not all senders reconnect at once after their service has restarted.

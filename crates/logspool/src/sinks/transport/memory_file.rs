@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::os::fd::{AsRawFd, RawFd};
+
+use logspool_sys::platform;
 
 /// Sends a datagram without bytes that passes a file with `bytes`.
 ///
@@ -10,16 +12,7 @@ use std::os::fd::{AsRawFd, FromRawFd, RawFd};
 ///
 /// The system's error; `WouldBlock` if there is no room now.
 pub fn send(socket: RawFd, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: the name is a text that ends with NUL.
-    let made = unsafe {
-        libc::syscall(libc::SYS_memfd_create, c"logspool".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
-            as libc::c_int
-    };
-    if made < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call above has created the descriptor, and nothing else owns it.
-    let mut file = unsafe { File::from_raw_fd(made) };
+    let mut file = File::from(platform::memory_file(c"logspool", libc::MFD_ALLOW_SEALING)?);
     file.write_all(bytes)?;
     let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
     // SAFETY: the descriptor is that of a memory file that allows sealing, and the argument is a number.
