@@ -9,7 +9,7 @@ BENCH_OPTIONS ?=
 PYTEST_OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo tools test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels site release sanitize loom fuzz clean check-tools
+.PHONY: help demo tools test test-rust test-service test-python test-native test-receivers test-senders native matrix faults-ci faults full bench bench-pool bench-durability bench-native bench-quick bench-inference bench-service lint generated format wheels packages advisories site release sanitize loom fuzz clean check-tools
 
 help: ## List these commands
 	@if [ -t 1 ] && [ -z "$$NO_COLOR" ]; then bold=$$(printf '\033[1m'); name=$$(printf '\033[36m'); off=$$(printf '\033[0m'); fi; \
@@ -131,6 +131,12 @@ site: check-tools ## Build the site of the pages into build/site/public; a warni
 
 release: check-tools ## Make the release VERSION=0.2.0 and publish nothing (RELEASE=--dry-run shows what it would do)
 	@$(PYTHON) scripts/release.py "$(VERSION)" $(RELEASE)
+
+packages: check-tools ## Make .deb, .rpm and container image of the service out of its wheels, and try them (root on Debian)
+	@$(PYTHON) scripts/packages.py $(PACKAGES)
+
+advisories: check-tools ## Compare Cargo.lock with RustSec's advisories (LOGSPOOL_ADVISORIES: a copy), and check licences
+	@$(PYTHON) scripts/advisories.py
 
 sanitize: check-tools ## Run the tests of the core under AddressSanitizer, ThreadSanitizer and Miri, and C++ programs
 	@scripts/sanitize.sh address

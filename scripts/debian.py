@@ -47,6 +47,17 @@ def download(package: str, release: str, folder: Path) -> Path | None:
     return next(folder.glob(f"{package}_*.deb"), None)
 
 
+def source(package: str, release: str, folder: Path) -> Path | None:
+    """Download the sources of a package into a folder and return the path of their archive; None: they cannot be had.
+
+    It is the archive of the program's makers, without Debian's changes.
+    """
+    terminal.step(f"downloading the sources of {package} of Debian {release}")
+    if not _apt(folder, release, [], ["source", "--download-only", package], kind="deb-src"):
+        return None
+    return next(folder.glob("*.orig.tar.*[a-z2]"), None)
+
+
 def unpack(package: str, release: str, architecture: str, root: Path) -> bool:
     """Unpack a package with all that it needs into a folder that is a system of its own then; tell whether it worked.
 
@@ -74,14 +85,14 @@ def unpack(package: str, release: str, architecture: str, root: Path) -> bool:
     return True
 
 
-def _apt(folder: Path, release: str, options: list[str], command: list[str]) -> bool:
+def _apt(folder: Path, release: str, options: list[str], command: list[str], kind: str = "deb") -> bool:
     """Run a command of apt-get after it has fetched the lists of a release; tell whether it worked."""
     keys = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     if not shutil.which("apt-get") or not keys.exists():
         return False
     for place in ("lists/partial", "cache/archives/partial", "parts"):
         (folder / place).mkdir(parents=True)
-    (folder / "sources.list").write_text(f"deb [signed-by={keys}] http://deb.debian.org/debian {release} main\n")
+    (folder / "sources.list").write_text(f"{kind} [signed-by={keys}] http://deb.debian.org/debian {release} main\n")
     places = {"State": folder, "State::lists": folder / "lists", "Cache": folder / "cache"}
     places |= {"Etc::sourcelist": folder / "sources.list", "Etc::sourceparts": folder / "parts"}
     own = [part for name, place in places.items() for part in ("-o", f"Dir::{name}={place}")]

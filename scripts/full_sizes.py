@@ -240,6 +240,12 @@ def wheels(_seed: int) -> Iterator[Command]:
     yield Command([sys.executable, str(ROOT / "scripts" / "wheels.py"), "--all", "--target", "all", "--service"])
 
 
+def packages(_seed: int) -> Iterator[Command]:
+    """The packages and images of the service, made of the programs in the wheels, and tried."""
+    for processor in ("x86_64", "aarch64"):
+        yield Command([sys.executable, str(ROOT / "scripts" / "packages.py"), "--processor", processor])
+
+
 def sanitize(_seed: int) -> Iterator[Command]:
     """Run the tests of the core under the sanitizers."""
     yield Command(["make", "--no-print-directory", "sanitize"])
@@ -262,6 +268,7 @@ STEPS: dict[str, Callable[[int], Iterator[Command]]] = {
     "wheels": wheels,
     "publication": publication,
     "pure": pure,
+    "packages": packages,
     "sanitize": sanitize,
     "service": service,
     "receivers": receivers,

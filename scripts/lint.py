@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import environment
 import interpreters
+import linked_crates
 import rust_sources
 import terminal
 from environment import ROOT, run
@@ -111,6 +112,14 @@ def fuzz_lock() -> None:
     run(["cargo", "tree", "--manifest-path", "fuzz/Cargo.toml", "--locked", "--depth", "0"])
 
 
+def licences() -> None:
+    """Refuse a crate whose licence is not permissive."""
+    crates = linked_crates.crates()
+    if wrong := linked_crates.refused(crates):
+        raise terminal.fail(f"licences that are not permissive: {'; '.join(wrong)}")
+    print(f"    {len(crates)} crates have permissive licences")
+
+
 def words() -> None:
     """Refuse comments and pages that are harder to read than before."""
     run([sys.executable, "scripts/check_words.py"])
@@ -133,6 +142,7 @@ CHECKS: dict[str, Callable[[], None]] = {
     "platform": platform,
     "locks": locks,
     "fuzz_lock": fuzz_lock,
+    "licences": licences,
     "words": words,
     "workflows": workflows,
     "clippy": clippy,

@@ -40,7 +40,10 @@ PLACES = {
 STEPS = (
     ("make", "lint"),
     ("make", "test"),
+    ("make", "advisories"),
+    ("make", "wheels", "WHEELS=--pure --all"),
     ("make", "wheels", "WHEELS=--all --target all --service"),
+    ("make", "packages"),
     # In the order of their dependencies: each crate is packed, and built from its package.
     ("cargo", "publish", "--workspace", "--dry-run", "--locked"),
     ("make", "site"),

@@ -18,7 +18,7 @@ from environment import BUILD, REQUIREMENTS
 _UNUSED_COMPRESSORS = ("GREEDY", "LAZY", "LAZY2", "BTLAZY2", "BTOPT", "BTULTRA")
 
 #: Parts of SQLite that its sink does not use; FTS5 stays for searches of its tables.
-_UNUSED_PARTS = ("FTS3", "FTS3_PARENTHESIS", "RTREE", "STAT4")
+_UNUSED_PARTS = ("FTS3", "FTS3_PARENTHESIS", "RTREE", "STAT4", "DBSTAT_VTAB", "COLUMN_METADATA", "LOAD_EXTENSION")
 
 #: Environment variables with which the libraries in C are as small as the library needs them.
 SMALL = {
@@ -26,7 +26,9 @@ SMALL = {
         ["-fno-asynchronous-unwind-tables"]
         + [f"-DZSTD_EXCLUDE_{name}_BLOCK_COMPRESSOR" for name in _UNUSED_COMPRESSORS]
     ),
-    "LIBSQLITE3_FLAGS": " ".join(f"-USQLITE_ENABLE_{name}" for name in _UNUSED_PARTS),
+    "LIBSQLITE3_FLAGS": " ".join(
+        [*(f"-USQLITE_ENABLE_{name}" for name in _UNUSED_PARTS), "-USQLITE_SOUNDEX", "-DSQLITE_OMIT_LOAD_EXTENSION"]
+    ),
 }
 
 #: Symbols of CPython, which the module finds in the interpreter.
@@ -113,10 +115,10 @@ def missing(target: Target) -> str | None:
 
 def faults(module: Path, target: Target) -> list[str]:
     """Return why a module or program does not run everywhere on its target."""
-    needed = _needed(module)
+    libraries = needed(module)
     if target.is_musl:
         allowed = {"libc.so", f"libc.musl-{target.processor}.so.1", f"ld-musl-{target.processor}.so.1"}
-        return [f"it needs {name}" for name in sorted(needed - allowed)]
+        return [f"it needs {name}" for name in sorted(libraries - allowed)]
     newest, oldest = newest_glibc(module), OLDEST_GLIBC[target.tag]
     found = [f"it asks for GLIBC_{'.'.join(map(str, newest))}"] if newest > oldest else []
     # auditwheel does not see them: linked with an old glibc, a symbol of a newer one has no version.
@@ -149,7 +151,8 @@ def unknown_to(library: Path, module: Path) -> list[str]:
     return sorted(name for name in undefined - defined if not _PYTHON.match(name))
 
 
-def _needed(module: Path) -> set[str]:
+def needed(module: Path) -> set[str]:
+    """Return the libraries that a module or program asks for."""
     return set(re.findall(r"\(NEEDED\).*\[(.+)\]", _readelf(module, "--dynamic")))
 
 

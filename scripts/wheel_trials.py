@@ -4,10 +4,15 @@ A trial that cannot be made on this machine says why; a failed trial ends the sc
 """
 
 import contextlib
+import json
 import os
+import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +20,7 @@ from pathlib import Path
 import debian
 import environment
 import interpreters
+import musl_python
 import terminal
 import wheel_targets
 from environment import BUILD, ROOT
@@ -23,6 +29,9 @@ RECORDS = 10_000
 
 #: The release of Debian that has a CPython.
 DEBIAN = {"3.11": "bookworm", "3.13": "trixie"}
+
+#: The oldest release of Debian that is still served; its glibc is 2.31.
+OLD_DEBIAN = "bullseye"
 
 #: Starts a program in another root folder with the devices and processes of this system. The mounts end with it.
 ENTER = [
@@ -145,16 +154,45 @@ def empty_debian(processor: str, tag: str) -> Iterator[Place | str]:
         if not root.exists() and not debian.unpack(f"python{tag}-venv", release, ARCHITECTURES[processor], root):
             yield f"the packages of Debian {release} cannot be fetched"
             return
+    kind = f"in an empty Debian {release}" + ("" if own else f" under {Path(str(emulator)).name}")
+    with _place_in(root, f"/usr/bin/python{tag}", kind, root, emulator) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def empty_musl(processor: str, tag: str) -> Iterator[Place | str]:
+    """Make a system with musl and a CPython built for it, or say why not."""
+    if processor != os.uname().machine:
+        yield f"no CPython for musl on {processor} is built here"
+        return
+    if os.geteuid() != 0:
+        yield "only root can change the root folder"
+        return
+    root = musl_python.root(tag)
+    if isinstance(root, str):
+        yield root
+        return
+    pip = BUILD / "roots" / f"pip-{ARCHITECTURES[processor]}"
+    with environment.locked("roots"):
+        if not pip.exists() and not debian.unpack("python3-pip-whl", "bookworm", ARCHITECTURES[processor], pip):
+            yield "the package python3-pip-whl of Debian cannot be fetched"
+            return
+    with _place_in(root, f"/usr/bin/python{tag}", "in a system with musl and CPython only", pip) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def _place_in(root: Path, python: str, kind: str, with_pip: Path, emulator: str | None = None) -> Iterator[Place]:
+    """Make a folder for a trial in a root folder; `with_pip` has the wheel of pip that Debian has for `venv`."""
     variables = _variables()
     with tempfile.TemporaryDirectory(prefix="trial-", dir=root / "tmp") as name:
         folder = Path(name)
-        if own:
-            command, inside = [*ENTER, str(root), f"/usr/bin/python{tag}"], f"/tmp/{folder.name}"
+        if emulator is None:
+            command, inside = [*ENTER, str(root), python], f"/tmp/{folder.name}"
         else:
-            command, inside = [str(emulator), "-L", str(root), str(root / f"usr/bin/python{tag}")], name
-        kind = f"in an empty Debian {release}" + ("" if own else f" under {Path(str(emulator)).name}")
-        # The wheel of pip that Debian has for `venv` runs as it is.
-        pip = next((root / "usr/share/python-wheels").glob("pip-*.whl"))
+            command, inside = [emulator, "-L", str(root), f"{root}{python}"], name
+        # The wheel runs as it is.
+        pip = next((with_pip / "usr/share/python-wheels").glob("pip-*.whl"))
         shutil.copy(pip, folder / pip.name)
         variables["PYTHONPATH"] = os.pathsep.join([f"{inside}/site", f"{inside}/{pip.name}"])
         yield Place(kind, command, folder, inside, variables)
@@ -188,6 +226,94 @@ def install(place: Place, wheels: list[Path]) -> None:
     else:
         pip = [str(environment.tools() / "bin" / "python"), "-m", "pip", "--python", place.python[0]]
         environment.run([*pip, *options, *map(str, wheels)])
+
+
+@contextlib.contextmanager
+def bare_root(service: Path, target: wheel_targets.Target) -> Iterator[Place | str]:
+    """Make a system with the program of a wheel and the C library that it needs, and nothing else; or say why not."""
+    if os.geteuid() != 0:
+        yield "only root can change the root folder"
+        return
+    own = os.uname().machine == target.processor
+    emulator = None if own else shutil.which(f"qemu-{target.processor}-static")
+    if not own and emulator is None:
+        yield f"qemu-{target.processor}-static is missing: apt-get install qemu-user-static"
+        return
+    with tempfile.TemporaryDirectory(prefix="logspool-root-") as name:
+        root, system = Path(name), "in an empty folder as root"
+        if not target.is_musl:
+            system = f"in a Debian {OLD_DEBIAN} that has only the C library"
+            made = c_library_root(target)
+            if made is None:
+                yield f"the packages of Debian {OLD_DEBIAN} cannot be fetched"
+                return
+            root = root / "system"
+            environment.run(["cp", "--archive", str(made), str(root)])
+        for folder in ("dev", "proc", "tmp", "usr/bin"):
+            (root / folder).mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(service) as archive:
+            program = next(name for name in archive.namelist() if name.endswith(".data/scripts/logspool"))
+            (root / "usr/bin/logspool").write_bytes(archive.read(program))
+        (root / "usr/bin/logspool").chmod(0o755)
+        command = [*ENTER, str(root)]
+        if emulator is not None:
+            shutil.copy(emulator, root / "emulator")
+            command.append("/emulator")
+            system += f" under {Path(emulator).name}"
+        yield Place(system, [*command, "/usr/bin/logspool"], root, "", {"PATH": os.environ["PATH"]})
+
+
+def serve_alone(place: Place, store: str = "/tmp/data", before: int = 0, seconds: float = 300) -> float:
+    """Let the program of a place store records that come as lines of JSON, and find them; return the time it takes.
+
+    `before` is the number of records that the store has already.
+    """
+    words = ["serve", "--listen", "tcp://127.0.0.1:0", "--http", "127.0.0.1:0", "--store", f"sqlite:{store}"]
+    service = subprocess.Popen(
+        [*place.python, *words], stderr=subprocess.PIPE, text=True, env=place.variables, cwd=place.folder
+    )
+    try:
+        said: list[str] = []
+        ports: list[str] = []
+        for line in service.stderr:
+            said.append(line)
+            ports += re.findall(r"listening at \w+://127\.0\.0\.1:(\d+)", line)
+            if "ready" in line:
+                break
+        if len(ports) != 2:
+            raise terminal.fail(f"the service does not start {place.description}: {''.join(said)}")
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", int(ports[0])), timeout=seconds) as connection:
+            lines = (json.dumps({"message": f"record {number}", "logger": "trial"}) for number in range(RECORDS))
+            connection.sendall("".join(f"{line}\n" for line in lines).encode())
+        query = [*place.python, "query", "--service", f"http://127.0.0.1:{ports[1]}", "record | count by logger"]
+        wanted = before + RECORDS
+        while True:
+            answer = subprocess.run(query, capture_output=True, text=True, env=place.variables, timeout=seconds)
+            if re.search(rf"\b{wanted}\b", answer.stdout):
+                break
+            if time.monotonic() - began > seconds:
+                raise terminal.fail(f"{wanted} records are not found {place.description}: {answer}")
+            time.sleep(0.1)
+        taken = time.monotonic() - began
+        service.terminate()
+        if service.wait(timeout=seconds) != 0:
+            raise terminal.fail(f"the service ends with {service.returncode} {place.description}")
+        return taken
+    finally:
+        service.kill()
+        service.wait()
+        service.stderr.close()
+
+
+def c_library_root(target: wheel_targets.Target) -> Path | None:
+    """Return the folder of a system that has glibc and nothing else; None: it cannot be made."""
+    architecture = ARCHITECTURES[target.processor]
+    root = BUILD / "roots" / f"libc-{architecture}"
+    with environment.locked("roots"):
+        if not root.exists() and not debian.unpack("libc6", OLD_DEBIAN, architecture, root):
+            return None
+    return root
 
 
 def musl_library(target: wheel_targets.Target) -> Path | str:

@@ -16,7 +16,9 @@ import environment
 import interpreters
 import long_description
 import pure_wheel
+import rebuildable
 import terminal
+import wheel_contents
 import wheel_targets
 import wheel_trials
 from environment import BUILD, ROOT
@@ -39,12 +41,16 @@ def build(interpreter: interpreters.Interpreter, target: Target | None) -> Path:
     variables = environment.build_variables(interpreter)
     if target is not None:
         variables |= wheel_targets.SMALL | wheel_targets.unwinder(target)
-    return _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
+    wheel = _maturin(target, profile, words, ROOT, environment.target_folder(interpreter), variables)
+    wheel_contents.complete(wheel, "logspool-python", target)
+    return wheel
 
 
 def build_service(target: Target | None) -> Path:
     """Build the wheel of the service into dist/."""
-    return _maturin(target, "release", [], SERVICE, ROOT / "target", {})
+    wheel = _maturin(target, "release", [], SERVICE, ROOT / "target", {})
+    wheel_contents.complete(wheel, "logspool-server", target)
+    return wheel
 
 
 def _maturin(
@@ -55,7 +61,7 @@ def _maturin(
         # One folder for all interpreters: of some 150 crates three depend on Python.
         built = BUILD / "target-wheels"
         words = [*words, "--zig", "--target", target.rust, "--compatibility", target.tag]
-        variables = variables | {"PATH": wheel_targets.path_with_zig()}
+        variables = _joined(rebuildable.variables(), variables) | {"PATH": wheel_targets.path_with_zig()}
     maturin = str(environment.tools() / "bin" / "maturin")
     with tempfile.TemporaryDirectory(prefix="logspool-wheel-") as out:
         command = [maturin, "build", "--profile", profile, "--compression-level", "9", "--quiet", *words, "--out", out]
@@ -65,27 +71,24 @@ def _maturin(
         return Path(shutil.move(wheel, DIST / wheel.name))
 
 
-def missing_parts(wheel: Path) -> list[str]:
-    """Return the parts of a complete wheel that this one lacks."""
-    names = zipfile.ZipFile(wheel).namelist()
-    parts = {"both licences": sum(Path(name).name.startswith("LICENSE") for name in names) >= 2}
-    if wheel.name.startswith("logspool_service-"):
-        parts["the program"] = any(name.endswith(".data/scripts/logspool") for name in names)
-    else:
-        parts["the native module"] = any(_is_binary(name) for name in names)
-        parts["py.typed"] = "logspool/py.typed" in names
-        parts["the stubs of the native module"] = "logspool/_native.pyi" in names
-    return [part for part, there in parts.items() if not there]
+def _joined(*several: dict[str, str]) -> dict[str, str]:
+    """Join variables; options of one name follow each other."""
+    names = dict.fromkeys(name for variables in several for name in variables)
+    return {name: " ".join(variables[name] for variables in several if name in variables) for name in names}
 
 
 def inspect(wheel: Path, target: Target, limit: int) -> None:
     """End the script where the wheel is too large, or asks for more than each system of its target has."""
     with tempfile.TemporaryDirectory(prefix="logspool-wheel-") as folder:
         archive = zipfile.ZipFile(wheel)
-        [name] = filter(_is_binary, archive.namelist())
+        [name] = filter(wheel_contents.is_binary, archive.namelist())
         binary = Path(archive.extract(name, folder))
         faults = wheel_targets.faults(binary, target)
-        if target.is_musl:
+        faults += [f"it names {named} of this machine" for named in rebuildable.folders_in(binary)]
+        static = target.is_musl and not wheel_targets.needed(binary)
+        if static:
+            print("    it is static: it asks for no library")
+        elif target.is_musl:
             library = wheel_trials.musl_library(target)
             if isinstance(library, str):
                 print(f"    its symbols were not compared with those of musl: {library}")
@@ -95,15 +98,12 @@ def inspect(wheel: Path, target: Target, limit: int) -> None:
             print(f"    it asks for GLIBC_{'.'.join(map(str, wheel_targets.newest_glibc(binary)))} at most")
     if faults:
         raise terminal.fail(f"{wheel.name} does not run everywhere on {target.name}: {'; '.join(faults)}")
-    print(f"    {wheel_targets.audit(wheel, target)}")
+    # auditwheel finds nothing to judge in a static program.
+    if not static:
+        print(f"    {wheel_targets.audit(wheel, target)}")
     size = wheel.stat().st_size
     if size > limit:
         raise terminal.fail(f"{wheel.name} has {size} bytes; at most {limit} are allowed")
-
-
-def _is_binary(name: str) -> bool:
-    native = name.startswith("logspool/_native.") and name.endswith(".so")
-    return native or name.endswith(".data/scripts/logspool")
 
 
 def try_out(wheel: Path, interpreter: interpreters.Interpreter, target: Target | None) -> None:
@@ -114,21 +114,27 @@ def try_out(wheel: Path, interpreter: interpreters.Interpreter, target: Target |
             print(f"    {RECORDS} records found {place.description}")
     if target is None:
         return
-    if target.is_musl:
-        print("    not tried: no CPython for musl can be had here, Debian has none")
-        return
-    with wheel_trials.empty_debian(target.processor, interpreter.tag) as place:
+    empty = wheel_trials.empty_musl if target.is_musl else wheel_trials.empty_debian
+    with empty(target.processor, interpreter.tag) as place:
         if isinstance(place, str):
-            print(f"    not tried in an empty Debian for {target.processor}: {place}")
+            print(f"    not tried in an empty system for {target.name}: {place}")
         else:
             wheel_trials.log_in(place, wheel)
             print(f"    {RECORDS} records found {place.description}")
 
 
-def try_out_service(service: Path, library: Path, interpreter: interpreters.Interpreter, target: Target | None) -> None:
+def try_out_service(
+    service: Path, library: Path | None, interpreter: interpreters.Interpreter, target: Target | None
+) -> None:
     """Send records through both wheels wherever they can be tried here, and ask for their number."""
-    if target is not None and not target.runs_here:
-        print(f"    not tried: programs for {target.name} do not run here")
+    if target is not None:
+        with wheel_trials.bare_root(service, target) as place:
+            if isinstance(place, str):
+                print(f"    not tried where nothing else is: {place}")
+            else:
+                seconds = wheel_trials.serve_alone(place)
+                print(f"    {RECORDS} records sent, stored and found by a query {place.description}: {seconds:.1f} s")
+    if library is None or not (target is None or target.runs_here):
         return
     with wheel_trials.empty_environment(interpreter) as place:
         wheel_trials.serve_in(place, [library, service], "venv/bin/logspool")
@@ -161,6 +167,7 @@ def main() -> None:
     parser.add_argument("--target", nargs="+", choices=names, default=[], metavar="TARGET", help=", ".join(names))
     parser.add_argument("--service", action="store_true", help="the wheel of the service too, tried with the first one")
     parser.add_argument("--pure", action="store_true", help="only the wheel without a native module, for any system")
+    parser.add_argument("--only-service", action="store_true", help="the wheel of the service, tried alone")
     options = parser.parse_args()
     if options.pure:
         build_pure(options.all)
@@ -174,23 +181,23 @@ def main() -> None:
     for target in targets or [None]:
         system = f" and {target.name}" if target else ""
         made = []
-        for interpreter in chosen:
+        for interpreter in [] if options.only_service else chosen:
             terminal.step(f"wheel for Python {interpreter.version} ({interpreter.tag}){system}")
             made.append(build(interpreter, target))
             long_description.put_into(made[-1])
             check(made[-1], target, LIMIT)
             try_out(made[-1], interpreter, target)
-        if options.service:
+        if options.service or options.only_service:
             terminal.step(f"wheel of the service{system}")
             service = build_service(target)
             check(service, target, SERVICE_LIMIT)
-            try_out_service(service, made[0], chosen[0], target)
+            try_out_service(service, made[0] if made else None, chosen[0], target)
 
 
 def check(wheel: Path, target: Target | None, limit: int) -> None:
     """End the script where a wheel is not complete or, if it is for others, does not fit them."""
     print(f"    {wheel.relative_to(ROOT)}: {wheel.stat().st_size / 1e6:.2f} MB", flush=True)
-    if missing := missing_parts(wheel):
+    if missing := wheel_contents.missing_parts(wheel):
         raise terminal.fail(f"{wheel.name} lacks {', '.join(missing)}")
     if target is not None:
         inspect(wheel, target, limit)

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -285,6 +286,28 @@ def test_check_config_explains_a_mistake_in_plain_words(logspool_binary, tmp_pat
 
 def test_completions_are_printed(service):
     assert "logspool" in service.command("completions", "bash").stdout
+
+
+def test_manual_pages_are_written_for_each_command(logspool_binary, tmp_path):
+    def man(folder):
+        return subprocess.run([logspool_binary, "man", folder], capture_output=True, text=True, timeout=30)
+
+    assert man(tmp_path).returncode == 0
+    commands = ("serve", "query", "tail", "stats", "check-config", "recover", "completions", "man")
+    pages = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert {"logspool.1", *(f"logspool-{command}.1" for command in commands)} <= set(pages)
+    assert "\\-\\-store" in pages["logspool-serve.1"]
+
+    done = man(tmp_path / "missing")
+    assert done.returncode == 1
+    assert f"cannot write manual pages into {tmp_path / 'missing'}: No such file" in done.stderr
+
+
+def test_the_configuration_of_the_packages_is_valid(logspool_binary):
+    settings = Path(__file__).parents[2] / "packaging" / "package" / "serve.toml"
+    done = subprocess.run([logspool_binary, "check-config", settings], capture_output=True, text=True, timeout=30)
+
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["stats"], ["stats", "--json"], ["check-config"], ["completions", "bash"]])

@@ -1,6 +1,8 @@
 """The service's comparison judges its figures: counts, ratios, parts that failed or could not be measured."""
 
 import importlib.util
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -101,3 +103,13 @@ def test_the_summary_names_rows_ratios_and_reasons(judged, tmp_path):
     assert "0.67" in text and "there is no rsyslog" in text
     assert (tmp_path / "plot.svg").read_text().startswith("<svg")
     assert {"raw": results} == judged["bench"].again(tmp_path)
+
+
+def test_the_processor_time_of_two_builds_is_compared(logspool_binary):
+    script = BENCH / "service_builds.py"
+    sizes = ["--rounds", "1", "--records", "20"]
+    words = [sys.executable, script, f"one={logspool_binary}", f"two={logspool_binary}", *sizes]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^two: median [\d.]+ s, [\d.]+ of one ", done.stdout, re.MULTILINE), done.stdout

@@ -14,6 +14,7 @@ mod tail;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -46,6 +47,13 @@ enum Command {
     Completions {
         /// The shell.
         shell: Shell,
+    },
+    /// Write the manual pages into a folder: a page for this program, and one for each command.
+    ///
+    /// For all users: `logspool man /usr/local/share/man/man1`.
+    Man {
+        /// The folder. It must exist.
+        folder: PathBuf,
     },
     /// Commands of the Python package: `run`, `doctor`.
     #[command(external_subcommand)]
@@ -96,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::CheckConfig(arguments) => check::run(&arguments),
         Command::Recover(arguments) => recover::run(&arguments),
         Command::Completions { shell } => completions(shell),
+        Command::Man { folder } => man(&folder),
         Command::Python(arguments) => run_python(&arguments),
     };
     match done {
@@ -120,6 +129,14 @@ fn completions(shell: Shell) -> Result<(), CommandFailure> {
     let mut out = io::stdout().lock();
     out.write_all(&text)?;
     Ok(out.flush()?)
+}
+
+/// Writes the manual pages into a folder.
+fn man(folder: &Path) -> Result<(), CommandFailure> {
+    clap_mangen::generate_to(Arguments::command(), folder).map_err(|error| {
+        let folder = folder.display();
+        CommandFailure::Failed(format!("cannot write manual pages into {folder}: {error}"))
+    })
 }
 
 /// Commands of the Python package.

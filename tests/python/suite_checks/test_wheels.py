@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "scripts"))
 
 import environment
 import interpreters
+import musl_python
 import pure_wheel
+import wheel_contents
 import wheel_targets
 import wheel_trials
 import wheels
@@ -84,6 +86,7 @@ def asked_of_maturin(monkeypatch, tmp_path, make) -> "tuple[list[str], Path, dic
     monkeypatch.setattr(environment, "tools", lambda: Path("/tools"))
     monkeypatch.setattr(wheel_targets, "tools", lambda: Path("/tools"))
     monkeypatch.setattr(wheels, "DIST", tmp_path / "dist")
+    monkeypatch.setattr(wheel_contents, "complete", lambda *given: None)
     assert make() == tmp_path / "dist" / "made.whl"
     [one] = asked
     return one
@@ -98,6 +101,11 @@ def test_a_wheel_for_a_target_is_linked_by_zig_with_its_oldest_c_library(monkeyp
     assert "-i python3.11 " in words
     assert command[command.index("--profile") + 1] == "wheel"
     assert folder == ROOT
+    # Neither time nor folder of the build is in the wheel.
+    assert variables["SOURCE_DATE_EPOCH"].isdecimal()
+    assert f"--remap-path-prefix={ROOT}=/logspool" in variables["RUSTFLAGS"]
+    assert f"-ffile-prefix-map={ROOT}=/logspool" in variables["CFLAGS"]
+    assert "-DZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR" in variables["CFLAGS"]
     # maturin asks the first `python3` for zig.
     assert variables["PATH"].startswith("/tools/bin" + os.pathsep)
 
@@ -187,12 +195,13 @@ def test_a_wheel_without_a_part_or_too_large_is_refused(monkeypatch, library, tm
     monkeypatch.setattr(wheel_targets, "audit", lambda wheel, target: "fit")
     target = TARGETS["x86_64-manylinux2014"]
     module = library("module", "int number(void) { return 1; }")
-    licences = ["x.dist-info/licenses/LICENSE-MIT", "x.dist-info/licenses/LICENSE-APACHE"]
+    licences = [f"x.dist-info/licenses/{name}" for name in ("LICENSE-MIT", "LICENSE-APACHE", wheel_contents.NOTICES)]
+    licences.append("x.dist-info/sboms/x.cdx.json")
     whole = wheel_of(tmp_path / "whole.whl", module, "logspool/py.typed", "logspool/_native.pyi", *licences)
     half = wheel_of(tmp_path / "half.whl", module, "logspool/py.typed", *licences)
 
-    assert wheels.missing_parts(whole) == []
-    assert wheels.missing_parts(half) == ["the stubs of the native module"]
+    assert wheel_contents.missing_parts(whole) == []
+    assert wheel_contents.missing_parts(half) == ["the stubs of the native module"]
     wheels.inspect(whole, target, whole.stat().st_size)
     with pytest.raises(SystemExit):
         wheels.inspect(whole, target, whole.stat().st_size - 1)
@@ -203,9 +212,16 @@ def test_a_wheel_without_a_part_or_too_large_is_refused(monkeypatch, library, tm
 def test_a_trial_that_cannot_be_made_says_why(monkeypatch):
     with wheel_trials.empty_debian("aarch64", "3.10") as reason:
         assert reason == "no Debian has CPython 3.10"
+    with wheel_trials.empty_musl("riscv64", "3.11") as reason:
+        assert reason == "no CPython for musl on riscv64 is built here"
+    assert musl_python.root("3.10") == "no Debian has the sources of CPython 3.10"
     monkeypatch.setattr(wheel_trials.shutil, "which", lambda name: None)
+    assert musl_python.root("3.11") == "musl-gcc is missing: apt-get install musl-tools"
     with wheel_trials.empty_debian("riscv64", "3.11") as reason:
         assert reason == "qemu-riscv64-static is missing: apt-get install qemu-user-static"
+    monkeypatch.setattr(wheel_trials.os, "geteuid", lambda: 1000)
+    with wheel_trials.bare_root(Path("service.whl"), TARGETS["x86_64-musllinux_1_2"]) as reason:
+        assert reason == "only root can change the root folder"
 
 
 def test_the_wheel_without_a_native_module_is_complete_and_twice_the_same(monkeypatch, tmp_path):
@@ -233,3 +249,14 @@ def test_the_wheel_for_any_system_is_refused_with_native_code(tmp_path, library)
 
     with pytest.raises(SystemExit):
         pure_wheel.try_out(wheel, PYTHON)
+
+
+def test_a_service_that_does_not_start_is_a_failure(tmp_path, capsys):
+    program = tmp_path / "logspool"
+    program.write_text("#!/bin/sh\necho 'error: no store' >&2\nexit 1\n")
+    program.chmod(0o755)
+    place = wheel_trials.Place("here", [str(program)], tmp_path, "", {"PATH": os.environ["PATH"]})
+
+    with pytest.raises(SystemExit):
+        wheel_trials.serve_alone(place)
+    assert "the service does not start here: error: no store" in capsys.readouterr().err
