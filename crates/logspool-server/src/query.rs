@@ -9,6 +9,7 @@
 
 mod error;
 mod field;
+mod formula;
 pub mod functions;
 mod lexer;
 mod list;
@@ -20,16 +21,25 @@ mod pattern;
 pub mod plan;
 mod print;
 mod sql;
+mod stage_parser;
+mod stage_print;
+mod stages;
 pub mod time;
 mod tree;
 pub mod words;
 
 pub use error::QueryError;
 pub use field::FieldKind;
-pub use literal::large_integer;
-pub use matcher::Matcher;
+pub use formula::Formula;
+pub use literal::{large_integer, number_in};
+pub use matcher::{FieldValues, Matcher, compare_numbers, holds};
 pub use parser::parse;
 pub use pattern::{Pattern, PatternError};
 pub use print::quoted_value;
 pub use sql::{Dialect, Parameter, Sql};
+pub use stage_parser::default_name;
+pub use stages::{
+    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, RowColumn, SortKey,
+    StepWork,
+};
 pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};

@@ -9,6 +9,7 @@ mod histogram;
 mod ndjson;
 mod output;
 mod style;
+mod table;
 mod text;
 
 pub use output::Output;

@@ -10,6 +10,11 @@ use proptest::prelude::*;
 const NOW: i64 = 1_795_341_600_000_000_000;
 const HOUR: i64 = 3_600_000_000_000;
 
+const EXPECTED_STAGE: &str =
+    "expected a stage (count, stats, last, histogram, where, sort, top, limit, fields, let, parse)";
+
+const END: &str = "expected `|` before the next stage, or the end of the query";
+
 const EXPECTED_VALUE: &str =
     "expected a value or `)`: write FIELD in (a, \"b c\"), or quote \"in\" to search for the word";
 
@@ -101,7 +106,7 @@ fn queries_match_the_intended_records() {
         (matches(Field::Message, r#"\"x\""#), r#"message~"\"x\"""#),
         (not(matches(Field::Host, "web")), "host!~web"),
     ] {
-        assert_eq!(Ok(Expression { filter: expected, stage: None }), parse(query, NOW), "{query}");
+        assert_eq!(Ok(Expression::from(expected)), parse(query, NOW), "{query}");
     }
 }
 
@@ -119,7 +124,9 @@ fn stages_follow_a_bar() {
         (histogram(604_800), "| histogram 1w"),
         (histogram(5_400), "| histogram 1.5h"),
     ] {
-        assert_eq!(Ok(Expression { filter: Filter::All, stage: expected }), parse(query, NOW), "{query}");
+        let found = parse(query, NOW).unwrap();
+
+        assert_eq!((Filter::All, expected), (found.filter, found.stage), "{query}");
     }
 }
 
@@ -168,18 +175,53 @@ fn errors_have_the_position_and_a_fix() {
         (2, "this quote is not closed: write \" at its end", "a \"b"),
         (1, "a query cannot contain a NUL character: remove it", "a\0"),
         (5, "invalid regular expression: unclosed group", r#"host~"a(b""#),
-        (4, "expected `count by FIELD`, `last by FIELD` or `histogram 1m`", "a | top 5"),
-        (3, "expected `count by FIELD`, `last by FIELD` or `histogram 1m`", "a |"),
-        (8, "expected `by`: write | count by FIELD", "| count level"),
+        (9, "expected a field with numbers: write | top 10 FIELD", "a | top 5"),
+        (3, EXPECTED_STAGE, "a |"),
+        (4, &format!("{EXPECTED_STAGE}: did you mean `limit`?"), "a | head 5"),
+        (4, &format!("{EXPECTED_STAGE}: did you mean `where`?"), "a | wehre x=1"),
+        (8, END, "| count level"),
         (10, "expected a field: write | count by FIELD", "| count by"),
-        (11, "times are counted by interval: write | histogram 1m", "| count by time"),
+        (11, "times are counted by interval: write | histogram 1m, or by time 1m", "| count by time"),
         (7, "expected `by`: write | last by FIELD", "| last host"),
         (9, "expected a field: write | last by FIELD", "| last by"),
         (14, "not a length of time: write 5m, or -5m for a clock ahead (ns, ms, s, m, h, d)", "arrival_delay>5"),
         (10, "expected a duration: write | histogram 1m (s, m, h, d or w)", "|histogram"),
         (12, "expected a duration: write | histogram 1m (s, m, h, d or w)", "| histogram 0m"),
         (12, "an interval has whole seconds: write | histogram 1s", "| histogram 1.5s"),
-        (17, "expected the end of the query", "| count by level | histogram 1m"),
+        (
+            17,
+            "these rows have no time: write | histogram 1m before | count or | stats",
+            "| count by level | histogram 1m",
+        ),
+        (17, "expected a condition: write | where count > 10", "| count by level | where"),
+        (
+            23,
+            "the rows have no column `cout` (did you mean `count`?): their columns are level, count",
+            "| count by level | sort cout",
+        ),
+        (24, "the rows have no column `user`: their columns are level, count", "| count by level | where user=a"),
+        (24, "the rows have no column `message`: their columns are level, count", "| count by level | where disk"),
+        (8, "expected a function: write | stats count, sum(FIELD), p95(FIELD) by FIELD", "| stats"),
+        (
+            8,
+            "unknown function `median` (did you mean `p50`?): there are count, sum, avg, min, max, p50, p95, p99, \
+             distinct, first, last, and share",
+            "| stats median(a)",
+        ),
+        (11, "expected `(`: write sum(FIELD)", "| stats sum a"),
+        (12, "expected a field: write sum(FIELD)", "| stats sum()"),
+        (21, "two columns are called `sum(a)`: rename one by `as NAME`", "| stats sum(a),sum(a)"),
+        (6, "expected a whole number above 0: write | top 10 FIELD", "| top duration_ms"),
+        (8, "expected a whole number above 0: write | limit 10", "| limit 0"),
+        (8, "expected `=`: write | let NAME = a / b", "| let x a"),
+        (14, "expected a column or a number: write | let NAME = a / b", "| let x = a /"),
+        (14, "expected a regular expression: write | parse FIELD /text (?<name>\\w+)/", "| parse message"),
+        (16, "invalid regular expression: unclosed group", "| parse message /(/"),
+        (16, "this expression has no named groups: write | parse FIELD /text (?<name>\\w+)/", "| parse message /a/"),
+        (16, "this expression is not closed: write / at its end", "| parse message /a"),
+        (13, "expected a duration: write time 1h (s, m, h, d or w)", "|count by time 5"),
+        (18, "expected a number above 0: write queue_ms 500", "|count by queue_ms 5x"),
+        (15, "times have no sum, average or percentiles: write min, max, first or last", "| stats count, avg(time)"),
     ] {
         let error = parse(query, NOW).unwrap_err();
 
@@ -235,15 +277,16 @@ proptest! {
 
     #[test]
     fn a_written_tree_is_parsed_back_unchanged(filter in trees::written_filter(), stage in stage()) {
-        let expression = Expression { filter, stage };
+        let expression = Expression { stage, ..Expression::from(filter) };
         let written = expression.to_string();
+        let parsed = parse(&written, NOW).unwrap();
 
-        prop_assert_eq!(Ok(expression), parse(&written, NOW), "{}", written);
+        prop_assert_eq!((expression.filter, expression.stage), (parsed.filter, parsed.stage), "{}", written);
     }
 
     #[test]
     fn any_text_is_a_query_or_an_error_within_it(
-        text in r#"([ -~üß\x00\t]|and |or |not |level|time|>=|!=|~|"|\(|\)|\| count by ){0,40}"#,
+        text in r#"([ -~üß\x00\t]|and |or |not |level|time|>=|!=|~|"|\(|\)|\| count by |\| stats |\| where |\| let x = |sum\(|p95\(|, ){0,40}"#,
     ) {
         match parse(&text, NOW) {
             Ok(query) => prop_assert_eq!(Ok(query.clone()), parse(&query.to_string(), NOW), "{}", query),

@@ -159,7 +159,7 @@ impl ReconnectingTail<'_> {
         let since = Literal::Int(self.newest.saturating_sub(OVERLAP_NS));
         let arrived = Filter::Compare(Field::Arrived, Comparison::GreaterOrEqual, since);
         let filter = Filter::And(vec![arrived, self.expression.filter.clone()]);
-        let expression = Expression { filter, stage: None }.to_string();
+        let expression = Expression::from(filter).to_string();
         let limit = MAX_FETCHED.to_string();
         let asked = [("q", &*expression), ("until", END), ("limit", &*limit)];
         let body = match client::get_body(self.service, "/api/query", &asked) {

@@ -20,6 +20,7 @@ impl<'a> Parser<'_, 'a> {
                 key.text
             )));
         };
+        self.check_column(&field, key.position)?;
         self.next();
         let Some(open) = self.next() else { return Err(self.error(EXPECTED_VALUE)) };
         let mut any = Vec::new();
@@ -30,6 +31,7 @@ impl<'a> Parser<'_, 'a> {
             };
             match token.kind {
                 TokenKind::Close if !any.is_empty() => break,
+                TokenKind::Comma if !any.is_empty() => {}
                 TokenKind::Quoted(_) => {
                     self.count_term()?;
                     any.push(self.compare(field.clone(), Comparison::Equal, token)?);

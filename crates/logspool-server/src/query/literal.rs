@@ -6,6 +6,7 @@ use super::field::FieldKind as Values;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::misread;
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
+use super::stages::ColumnKind;
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
 use crate::decoders::convert;
 use crate::value::Value;
@@ -21,6 +22,7 @@ impl<'a> Parser<'_, 'a> {
         if let Some(message) = misread::reason_of_name(key) {
             return Err(QueryError::new(self.text, key.position, message));
         }
+        self.check_column(&field, key.position)?;
         let value = match self.tokens.first().copied() {
             Some(token @ QueryToken { kind: TokenKind::Quoted(_), .. }) => token,
             Some(token @ QueryToken { kind: TokenKind::Word, .. }) if !parser::is_keyword(token.text) => token,
@@ -69,6 +71,25 @@ impl<'a> Parser<'_, 'a> {
         };
         if !is_quoted && text.contains('*') {
             return Err(self.error("`*` is not a wildcard: write ~\"regex\", or quote the text to search for it"));
+        }
+        // A column of a group, for example the first time.
+        let kind = match &field {
+            Field::Extra(_) => self.kind_of(&field),
+            _ => ColumnKind::Other,
+        };
+        let as_kind = match kind {
+            ColumnKind::Time => Some(Field::Time),
+            ColumnKind::Level => Some(Field::Level),
+            ColumnKind::Other => None,
+        };
+        if let Some(known) = as_kind {
+            return match text.parse() {
+                Ok(number) => Ok(Filter::Compare(field, comparison, Literal::Int(number))),
+                Err(_) => Ok(match self.compare(known, comparison, value)? {
+                    Filter::Compare(_, comparison, literal) => Filter::Compare(field, comparison, literal),
+                    other => other,
+                }),
+            };
         }
         let (field, literal) = match field {
             Field::ArrivalDelay => match time::parse_delay(&text) {
@@ -129,6 +150,16 @@ pub(super) fn parse_json(text: &str) -> Literal {
         Some(Ok(Value::Int(value))) => Literal::Int(value),
         Some(Ok(Value::Float(value))) => Literal::Float(value),
         _ => Literal::Text(text.to_owned()),
+    }
+}
+
+/// The number that a text is, written as in JSON. `None`: it is no number, or infinite.
+pub fn number_in(text: &str) -> Option<Value<'static>> {
+    match parse_json(text) {
+        Literal::Int(number) => Some(Value::Int(number)),
+        Literal::Float(number) if number.is_finite() => Some(Value::Float(number)),
+        Literal::Large(number) => Some(Value::Float(number as f64)),
+        _ => None,
     }
 }
 

@@ -33,8 +33,8 @@ impl Matcher {
     }
 }
 
-/// The values of a record that a filter needs.
-trait FieldValues<'a> {
+/// The values of a record or row that a filter needs.
+pub trait FieldValues<'a> {
     /// The value of a text field.
     fn text(&self, field: &Field) -> Option<&str>;
 
@@ -127,7 +127,8 @@ impl<'a> FieldValues<'a> for Record<'a> {
     }
 }
 
-fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
+/// True if the values match the filter.
+pub fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
     match filter {
         Filter::All => true,
         Filter::Phrase(phrase) => parts.text(&Field::Message).is_some_and(|message| phrase.is_in(message)),
@@ -183,7 +184,7 @@ fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
 
 /// Compares an integer with a finite double exactly. The integer is not converted to a double, because that would round
 /// large integers.
-pub(super) fn compare_numbers(whole: i128, other: f64) -> Ordering {
+pub fn compare_numbers(whole: i128, other: f64) -> Ordering {
     // The cast drops the fraction and saturates at the limits of the integer type.
     whole.cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }

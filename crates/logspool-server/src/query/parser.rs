@@ -1,19 +1,21 @@
 //! Parses the text of a query into its tree.
 //!
 //! ```text
-//! query   = [ or ] [ "|" stage ]
+//! query   = [ or ] stages
 //! or      = and { "or" and }
 //! and     = not { [ "and" ] not }
 //! not     = "not" not | "(" or ")" | term
 //! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
 //!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")"
-//! stage   = "count" "by" FIELD | "last" "by" FIELD | "histogram" LENGTH
 //! ```
+//!
+//! [`super::stage_parser`] has the grammar of the stages.
 
 pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
 use super::misread;
-use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
+use super::stages::RowColumn;
+use super::{Expression, Field, Filter, Phrase, QueryError};
 
 /// Maximum length of a query in bytes. Chosen: it is far more than a person writes, and enough for a program that lists
 /// a thousand ids.
@@ -42,7 +44,7 @@ const EXPECTED_TERM: &str = "expected a word, a phrase or a comparison";
 ///
 /// let query = parse(r#"level>=warning "disk full" not host=web-1 | count by logger"#, 0).unwrap();
 /// assert_eq!(r#"level>=WARNING and "disk full" and not host="web-1" | count by logger"#, query.to_string());
-/// assert_eq!(Expression { filter: Filter::All, stage: None }, parse("", 0).unwrap());
+/// assert_eq!(Expression::from(Filter::All), parse("", 0).unwrap());
 /// ```
 ///
 /// # Errors
@@ -55,13 +57,13 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
         return Err(QueryError::new(text, end, message));
     }
     let tokens = lexer::tokens(text)?;
-    let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0 };
-    let filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
-    let stage = if parser.take(TokenKind::Bar) { Some(parser.stage()?) } else { None };
+    let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0, columns: None };
+    let mut filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
+    let (stage, pipeline) = parser.stages(&mut filter)?;
     match parser.tokens.first() {
-        None => Ok(Expression { filter, stage }),
+        None => Ok(Expression { filter, stage, pipeline }),
         Some(token) if token.kind == TokenKind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
-        Some(_) => Err(parser.error("expected the end of the query")),
+        Some(_) => Err(parser.error("expected `|` before the next stage, or the end of the query")),
     }
 }
 
@@ -72,6 +74,8 @@ pub(super) struct Parser<'t, 'a> {
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
+    /// The columns of the rows before the next stage. `None`: the rows are records.
+    pub columns: Option<Vec<RowColumn>>,
 }
 
 impl<'a> Parser<'_, 'a> {
@@ -87,11 +91,11 @@ impl<'a> Parser<'_, 'a> {
         Some(*first)
     }
 
-    fn is_at(&self, kind: TokenKind<'_>) -> bool {
+    pub fn is_at(&self, kind: TokenKind<'_>) -> bool {
         self.tokens.first().is_some_and(|token| token.kind == kind)
     }
 
-    fn take(&mut self, kind: TokenKind<'_>) -> bool {
+    pub fn take(&mut self, kind: TokenKind<'_>) -> bool {
         let found = self.is_at(kind);
         if found {
             self.next();
@@ -103,7 +107,7 @@ impl<'a> Parser<'_, 'a> {
         self.tokens.first().is_some_and(|token| token.kind == TokenKind::Word && token.text.eq_ignore_ascii_case(word))
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub fn take_word(&mut self, word: &str) -> bool {
         let found = self.is_at_word(word);
         if found {
             self.next();
@@ -112,11 +116,14 @@ impl<'a> Parser<'_, 'a> {
     }
 
     /// True if the next token belongs to the filter.
-    fn is_at_term(&self) -> bool {
-        !(self.tokens.is_empty() || self.is_at(TokenKind::Bar) || self.is_at(TokenKind::Close))
+    pub fn is_at_term(&self) -> bool {
+        !(self.tokens.is_empty()
+            || self.is_at(TokenKind::Bar)
+            || self.is_at(TokenKind::Close)
+            || self.is_at(TokenKind::Comma))
     }
 
-    fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
+    pub fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
         let mut any = vec![self.and(depth)?];
         while self.take_word("or") {
             any.push(self.and(depth)?);
@@ -171,6 +178,8 @@ impl<'a> Parser<'_, 'a> {
         self.count_term()?;
         let begins = self.tokens;
         let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
+        let (token, skipped) = self.join_call(token);
+        self.tokens = &self.tokens[skipped..];
         let message = match token.kind {
             TokenKind::Word if is_keyword(token.text) => {
                 let word = token.text;
@@ -194,7 +203,9 @@ impl<'a> Parser<'_, 'a> {
             TokenKind::Operator(_) => {
                 format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text)
             }
-            TokenKind::Open | TokenKind::Close | TokenKind::Bar => EXPECTED_TERM.to_owned(),
+            TokenKind::Open | TokenKind::Close | TokenKind::Bar | TokenKind::Comma | TokenKind::Regex(_) => {
+                EXPECTED_TERM.to_owned()
+            }
         };
         self.tokens = begins;
         Err(self.error(message))
@@ -216,6 +227,7 @@ impl<'a> Parser<'_, 'a> {
             }
             _ => {}
         }
+        self.check_column(&Field::Message, token.position)?;
         match Phrase::new(token.text) {
             None => error("no letter or digit to search for: for other characters write message~\"...\"".to_owned()),
             Some(phrase) if phrase.words.len() > MAX_PHRASE_WORDS => {
@@ -223,49 +235,6 @@ impl<'a> Parser<'_, 'a> {
             }
             Some(phrase) => Ok(Filter::Phrase(phrase)),
         }
-    }
-
-    fn stage(&mut self) -> Result<Stage, QueryError> {
-        if self.take_word("count") {
-            if !self.take_word("by") {
-                return Err(self.error("expected `by`: write | count by FIELD"));
-            }
-            let begins = self.tokens;
-            return match self.next().and_then(field) {
-                Some(Field::Time) => {
-                    self.tokens = begins;
-                    Err(self.error("times are counted by interval: write | histogram 1m"))
-                }
-                Some(field) => Ok(Stage::CountBy(field)),
-                None => {
-                    self.tokens = begins;
-                    Err(self.error("expected a field: write | count by FIELD"))
-                }
-            };
-        }
-        if self.take_word("histogram") {
-            return match self.tokens.first().and_then(|token| time::parse_duration(token.text)) {
-                Some(interval_ns) if interval_ns % 1_000_000_000 > 0 => {
-                    Err(self.error("an interval has whole seconds: write | histogram 1s"))
-                }
-                Some(interval_ns) => {
-                    self.next();
-                    Ok(Stage::Histogram { interval_ns })
-                }
-                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h, d or w)")),
-            };
-        }
-        if self.take_word("last") {
-            if !self.take_word("by") {
-                return Err(self.error("expected `by`: write | last by FIELD"));
-            }
-            let Some(field) = self.tokens.first().copied().and_then(field) else {
-                return Err(self.error("expected a field: write | last by FIELD"));
-            };
-            self.next();
-            return Ok(Stage::LastBy(field));
-        }
-        Err(self.error("expected `count by FIELD`, `last by FIELD` or `histogram 1m`"))
     }
 }
 

@@ -5,17 +5,19 @@ use std::fmt::{self, Display, Write};
 
 use chrono::SecondsFormat;
 
-use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, misread, parser, time};
+use super::{
+    Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, misread, parser, stage_parser, time,
+};
 use crate::clock::rfc3339;
 use crate::decoders::convert;
 
 impl Display for Expression {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.filter.fmt(to)?;
-        match &self.stage {
-            Some(stage) => write!(to, " | {stage}"),
-            None => Ok(()),
+        if let Some(stage) = &self.stage {
+            write!(to, " | {stage}")?;
         }
+        self.pipeline.fmt(to)
     }
 }
 
@@ -116,6 +118,7 @@ impl Display for Field {
             Self::Extra(key)
                 if !lexer::is_word(key)
                     || parser::is_keyword(key)
+                    || !stage_parser::is_plain_column(key)
                     || misread::needs_quotes(key)
                     || Self::named(key) != *self =>
             {
@@ -132,12 +135,7 @@ impl Display for Stage {
             Self::CountBy(field) => write!(to, "count by {field}"),
             Self::LastBy(field) => write!(to, "last by {field}"),
             Self::Histogram { interval_ns } => {
-                let seconds = interval_ns / 1_000_000_000;
-                let (length, unit) = [(86_400, "d"), (3_600, "h"), (60, "m")]
-                    .into_iter()
-                    .find(|(length, _)| seconds % length == 0)
-                    .unwrap_or((1, "s"));
-                write!(to, "histogram {}{unit}", seconds / length)
+                write!(to, "histogram {}", time::delay_text(*interval_ns))
             }
         }
     }
@@ -147,7 +145,7 @@ fn quote(text: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
     to.write_str(&quoted(text))
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

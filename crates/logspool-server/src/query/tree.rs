@@ -5,6 +5,7 @@
 //! gives the same answer for the same tree.
 
 use super::Pattern;
+use super::stages::Pipeline;
 
 /// A query to a store.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,14 +27,23 @@ pub struct Query {
 pub struct Expression {
     /// Selects the records.
     pub filter: Filter,
-    /// Aggregates the records. `None`: the answer is the records themselves.
+    /// The first stage, if a store answers it.
     pub stage: Option<Stage>,
+    /// The other stages.
+    pub pipeline: Pipeline,
+}
+
+impl From<Filter> for Expression {
+    /// The query for all records that match.
+    fn from(filter: Filter) -> Self {
+        Self { filter, stage: None, pipeline: Pipeline::default() }
+    }
 }
 
 impl Expression {
     /// True if the rows of the answer are records.
     pub fn has_records(&self) -> bool {
-        matches!(self.stage, None | Some(Stage::LastBy(_)))
+        matches!(self.stage, None | Some(Stage::LastBy(_))) && self.pipeline.columns.is_none()
     }
 }
 

@@ -154,7 +154,7 @@ impl Search<'_> {
         });
         let near = nearest(text, values.iter().map(String::as_str)).map(|near| {
             let near = Filter::Compare(field.clone(), Comparison::Equal, Literal::Text(near.to_owned()));
-            format!(": did you mean {}?", Expression { filter: near, stage: None })
+            format!(": did you mean {}?", Expression::from(near))
         });
         Some(format!("no record of this time range has {condition}{}", near.unwrap_or_default()))
     }

@@ -5,8 +5,9 @@ use std::fmt::Display;
 
 use chrono::SecondsFormat;
 
+use super::table;
 use crate::clock::rfc3339;
-use crate::query::Stage;
+use crate::query::{RowColumn, Stage};
 use crate::record::Record;
 use crate::stores::AnswerRow;
 
@@ -26,8 +27,19 @@ pub(super) fn header(stage: Option<&Stage>, to: &mut String) {
     to.push_str("\r\n");
 }
 
+/// Appends the header line for these columns.
+pub(super) fn columns(columns: &[RowColumn], to: &mut String) {
+    for (at, column) in columns.iter().enumerate() {
+        if at > 0 {
+            to.push(',');
+        }
+        text(&column.name, to);
+    }
+    to.push_str("\r\n");
+}
+
 /// Appends a row.
-pub(super) fn row(row: &AnswerRow<'_>, to: &mut String) {
+pub(super) fn row(row: &AnswerRow<'_>, columns: &[RowColumn], to: &mut String) {
     match row {
         AnswerRow::Record(found) => record(found, to),
         AnswerRow::Count(value, count) => {
@@ -35,6 +47,16 @@ pub(super) fn row(row: &AnswerRow<'_>, to: &mut String) {
                 text(value, to);
             }
             next(Some(count), to);
+        }
+        AnswerRow::Row(values) => {
+            for (at, (name, value)) in values.iter().enumerate() {
+                if at > 0 {
+                    to.push(',');
+                }
+                if let Some(shown) = table::shown(value, table::kind_of(columns, name)) {
+                    text(&shown, to);
+                }
+            }
         }
         AnswerRow::Interval(begins, count) => {
             to.push_str(&rfc3339(*begins, SecondsFormat::AutoSi));

@@ -1,0 +1,56 @@
+//! The interface of a running step.
+
+use super::fill::FillStep;
+use super::group::GroupStep;
+use super::item::Item;
+use super::keep::{LastStep, SortStep, TopStep};
+use super::memory::StepContext;
+use super::rows;
+use crate::query::plan::TimeRange;
+use crate::query::{Pipeline, QueryError, StepWork};
+
+/// Whether a step takes more rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepFlow {
+    Continue,
+    /// Further rows would not change the result.
+    Full,
+}
+
+/// A running step.
+pub(super) trait RunningStep: Send {
+    /// Takes a row, and appends the resulting rows to `to`.
+    fn take(&mut self, row: Item, to: &mut Vec<Item>, context: &mut StepContext) -> Result<StepFlow, QueryError>;
+
+    /// Appends the remaining rows after the last row was taken.
+    fn finish(&mut self, _to: &mut Vec<Item>, _context: &mut StepContext) -> Result<(), QueryError> {
+        Ok(())
+    }
+}
+
+/// Creates the steps of a pipeline. At most `limit` rows of its result are needed.
+pub(super) fn start(pipeline: &Pipeline, range: TimeRange, limit: Option<u64>) -> Vec<Box<dyn RunningStep>> {
+    let steps = &pipeline.steps;
+    let start = |(at, step): (usize, &crate::query::PipelineStep)| -> Box<dyn RunningStep> {
+        match &step.work {
+            StepWork::Where(filter) => Box::new(rows::WhereStep::new(filter.clone())),
+            StepWork::Group(grouping) => Box::new(GroupStep::new(grouping.clone())),
+            StepWork::Fill { interval_ns, by } => Box::new(FillStep::new(*interval_ns, by.clone(), range)),
+            StepWork::Sort(keys) => {
+                let (most, is_cut) = match steps.get(at + 1).map(|next| &next.work) {
+                    Some(StepWork::Limit(rows)) => (Some(*rows), false),
+                    Some(_) => (None, false),
+                    None => (limit, true),
+                };
+                Box::new(SortStep::new(keys.clone(), most, is_cut))
+            }
+            StepWork::Top { rows, field, by } => Box::new(TopStep::new(*rows, field.clone(), by.clone())),
+            StepWork::LastBy(field) => Box::new(LastStep::new(field.clone())),
+            StepWork::Limit(rows) => Box::new(rows::LimitStep::new(*rows)),
+            StepWork::Fields(fields) => Box::new(rows::FieldsStep::new(fields)),
+            StepWork::Let(name, formula) => Box::new(rows::LetStep::new(name, formula.clone())),
+            StepWork::Parse(field, pattern) => Box::new(rows::ParseStep::new(field.clone(), pattern.clone())),
+        }
+    };
+    steps.iter().enumerate().map(start).collect()
+}
