@@ -6,14 +6,19 @@
 
 mod accumulator;
 mod answer;
+mod compare;
 mod distinct;
+mod facets;
 mod fill;
 mod group;
 mod item;
 mod keep;
 mod memory;
+mod neighbours;
 mod order;
+mod patterns;
 mod quantiles;
+mod resolve;
 mod rows;
 mod run;
 mod step;

@@ -17,6 +17,7 @@ mod literal;
 mod matcher;
 mod misread;
 pub mod parser;
+pub mod path;
 mod pattern;
 pub mod plan;
 mod print;
@@ -37,9 +38,9 @@ pub use parser::parse;
 pub use pattern::{Pattern, PatternError};
 pub use print::quoted_value;
 pub use sql::{Dialect, Parameter, Sql};
-pub use stage_parser::default_name;
+pub use stage_parser::{FACET_COLUMNS, default_name};
 pub use stages::{
-    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, RowColumn, SortKey,
-    StepWork,
+    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, Reach, RowColumn,
+    SortKey, StepWork,
 };
 pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};

@@ -108,7 +108,11 @@ impl Remarks {
             let later = Query { since_ns, until_ns: None, ..query.clone() };
             count(answers, &later, COUNT_TIME, cancel)
         });
-        Self { left_out, future: future.unwrap_or(0), warnings: warnings::find(answers, query, shown, cancel) }
+        Self {
+            left_out,
+            future: future.unwrap_or(0),
+            warnings: warnings::find(answers, query, &asked.pipeline, shown, cancel),
+        }
     }
 
     /// The last line of an answer in JSON. `None`: there is nothing to say.

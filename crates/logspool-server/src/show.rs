@@ -8,6 +8,7 @@ mod csv;
 mod histogram;
 mod ndjson;
 mod output;
+mod record_table;
 mod style;
 mod table;
 mod text;

@@ -4,14 +4,16 @@ use crate::trees;
 
 use logspool_server::query::parser::{MAX_BYTES, MAX_DEPTH, MAX_PATTERNS, MAX_PHRASE_WORDS, MAX_TERMS};
 use logspool_server::query::{Comparison, Expression, Field, Filter, Literal, Pattern, Phrase, Stage, parse};
+use proptest::collection::vec;
 use proptest::prelude::*;
+use proptest::sample::select;
 
 /// 2026-11-22T10:00:00Z.
 const NOW: i64 = 1_795_341_600_000_000_000;
 const HOUR: i64 = 3_600_000_000_000;
 
-const EXPECTED_STAGE: &str =
-    "expected a stage (count, stats, last, histogram, where, sort, top, limit, fields, let, parse)";
+const EXPECTED_STAGE: &str = "expected a stage (count, stats, last, histogram, compare, where, sort, order, top, limit, fields, \
+                              let, parse, patterns, errors, around, trace, facets)";
 
 const END: &str = "expected `|` before the next stage, or the end of the query";
 
@@ -105,6 +107,14 @@ fn queries_match_the_intended_records() {
         (matches(extra("path"), r"^/a\d|\\"), r#"path~"^/a\d|\\""#),
         (matches(Field::Message, r#"\"x\""#), r#"message~"\"x\"""#),
         (not(matches(Field::Host, "web")), "host!~web"),
+        (Filter::Exists(extra("user")), "user exists"),
+        (Filter::Exists(Field::TraceId), "trace_id=*"),
+        (not(Filter::Exists(extra("a b"))), "\"a b\"!=*"),
+        (And(vec![phrase("file"), phrase("exists")]), "file \"exists\""),
+        (phrase("reconn*"), "Reconn*"),
+        (not(phrase("out of memor*")), "not \"out of memor*\""),
+        (equal(extra("items[*].sku"), text("A")), "items[*].sku=A"),
+        (Compare(Field::Hour, Less, Literal::Int(6)), "time.hour<6"),
     ] {
         assert_eq!(Ok(Expression::from(expected)), parse(query, NOW), "{query}");
     }
@@ -146,11 +156,8 @@ fn errors_have_the_position_and_a_fix() {
         (6, "level is a number: compare it with =, <, >, <= or >=", "level~4"),
         (4, "true, false and null have no order: compare with = or !=", "ok>=true"),
         (5, "`*` is not a wildcard: write ~\"regex\", or quote the text to search for it", "host=web-*"),
-        (
-            0,
-            "only whole words match, and `*` alone means all records: for a part of a word, write message~\"part\"",
-            "time*",
-        ),
+        (0, "`*` is a wildcard at the end of a word only: for another part of a word, write message~\"part\"", "ti*me"),
+        (5, "`*` stands for any value: write FIELD=* or FIELD!=*", "host>*"),
         (2, "`:` is not an operator: write level=error, or quote the text to search for it", "a level:error"),
         (0, "`:` is not an operator: write service=checkout, or quote the text to search for it", "service:checkout"),
         (0, "`:` is not an operator: write level=VALUE, or quote the text to search for it", "level: error"),
@@ -158,10 +165,20 @@ fn errors_have_the_position_and_a_fix() {
         (0, "`:` is not an operator: leave it out, as in duration_ms>100", "duration_ms:>100"),
         (
             4,
-            "`*` is not a wildcard: for a part of a word write message~\"part\", or leave the `*` out",
-            r#"not "out of memor*""#,
+            "`*` is a wildcard at the end only: for another part of a word write message~\"part\"",
+            r#"not "out o* memory""#,
         ),
-        (0, "values inside lists cannot be searched by a path: for a key with this name, quote it", "items[*].sku=A"),
+        (0, "this is no path: write items[*].sku or items[0].sku, or quote the key", "items[x].sku=A"),
+        (9, "the query in parentheses returns whole records: end it with | fields FIELD", "user in (a | limit 5)"),
+        (9, "a list has several values: compare it in a condition, or write items[0].sku", "|count by items[*].sku"),
+        (
+            9,
+            "expected the id of a record: write | around ID 30s, or | around ID 10 (`id` of a record in JSON)",
+            "| around 5 30s",
+        ),
+        (10, "expected a duration: write | compare 1d (s, m, h, d or w)", "| compare by host"),
+        (8, "expected the id of a trace: write | trace ID", "| trace "),
+        (10, "`errors` reads records: write it before | count, | stats or | fields", "| count | errors"),
         (11, EXPECTED_VALUE, "user in (a or b)"),
         (9, EXPECTED_VALUE, "user in ()"),
         (8, "this list is not closed: write `)` at its end", "user in (a"),
@@ -263,6 +280,31 @@ fn a_query_is_bounded() {
     }
 }
 
+const STAGES: [&str; 22] = [
+    "| count by host",
+    "| count by \"a b\", time 1h, n 0.5",
+    "| stats count, count(a) as x, sum(n), p99.9(n), share(level>=error (a or b)) by host",
+    "| last by host",
+    "| histogram 90s",
+    "| histogram 1h by level",
+    "| where count>5 or n>1",
+    "| where \"sum(n)\">5 sum(n)<9",
+    "| sort host desc, n",
+    "| order asc",
+    "| top 5 n by host",
+    "| limit 7",
+    "| fields time, host, \"a,b\", request.headers.agent",
+    "| let x = (n + 1) * -count / 2.5 - \"sum(n)\"",
+    "| let \"a b\" = sum(n) / n",
+    "| parse message /a\\/(?<x>[|\"(]\\w+)/",
+    "| patterns",
+    "| errors new",
+    "| compare 1d by host",
+    "| around 1795341600000000000-0123456789ab 10 by host",
+    "| trace 7f",
+    "| where user in (level>=error | count by user | fields user) | limit 3",
+];
+
 fn stage() -> impl Strategy<Value = Option<Stage>> {
     prop_oneof![
         Just(None),
@@ -282,6 +324,14 @@ proptest! {
         let parsed = parse(&written, NOW).unwrap();
 
         prop_assert_eq!((expression.filter, expression.stage), (parsed.filter, parsed.stage), "{}", written);
+    }
+
+    #[test]
+    fn written_stages_are_parsed_back_unchanged(stages in vec(select(&STAGES[..]), 0..4)) {
+        let text = format!("* {}", stages.concat());
+        if let Ok(parsed) = parse(&text, NOW) {
+            prop_assert_eq!(Ok(parsed.clone()), parse(&parsed.to_string(), NOW), "{}", parsed);
+        }
     }
 
     #[test]

@@ -43,6 +43,13 @@ pub(super) struct QueryArguments {
     #[arg(default_value = "")]
     expression: String,
     #[command(flatten)]
+    options: QueryOptions,
+}
+
+/// The options of queries.
+#[derive(Debug, clap::Args)]
+pub(super) struct QueryOptions {
+    #[command(flatten)]
     service: client::ServiceArguments,
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
     #[arg(long, value_name = "URL", conflicts_with = "url")]
@@ -65,9 +72,13 @@ pub(super) struct QueryArguments {
 }
 
 pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
+    ask(&arguments.expression, &arguments.options)
+}
+
+/// Asks a query, and prints its answer.
+pub(super) fn ask(expression: &str, arguments: &QueryOptions) -> Result<(), CommandFailure> {
     let now = now_ns();
-    let expression =
-        query::parse(&arguments.expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    let expression = query::parse(expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let time = |option: &str, text: &Option<String>| {
         let read = |text: &String| {
             parse_time(text, now).map_err(|error| CommandFailure::Usage(format!("--{option}: {error}")))
@@ -146,7 +157,7 @@ fn query_store(
     let cancel = CancelToken::default();
     let mut run = || {
         let begun = RunningQuery::begin(&*answers, asked, &CountMemory::default(), &cancel);
-        let mut answer = begun.map_err(PipelineError::Store)?;
+        let mut answer = begun?;
         while answer.resume(&mut each)? == AnswerProgress::Paused {}
         Ok(answer)
     };
@@ -163,7 +174,7 @@ fn query_store(
 /// Asks the service for lines of JSON and formats the rows in this process, because only this process knows the
 /// terminal. Returns the remarks on the answer and the number of its rows.
 fn query_service(
-    arguments: &QueryArguments,
+    arguments: &QueryOptions,
     since_ns: Option<i64>,
     until_ns: Option<i64>,
     limit: Option<u64>,

@@ -128,6 +128,22 @@ pub(super) async fn query(
     Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
+/// `GET /api/facets`: the most frequent values of the most frequent fields of the records that match, as rows.
+pub(super) async fn facets(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    Asked(mut asked): Asked<QueryParameters>,
+) -> Result<Response, HttpError> {
+    if asked.format.is_some() || asked.interval.is_some() || asked.by.is_some() {
+        return Err(bad_request("facets are lines of JSON: remove `format`, `interval` and `by`"));
+    }
+    asked.q.push_str(" | facets");
+    let rows = write_rows(reader(&context)?, asked.query()?, Format::Ndjson, context.memory.clone());
+    let body = answer::start(&context, &peer, rows).await?;
+    let body = interrupted::with_reason(body, Format::Ndjson);
+    Ok(([(header::CONTENT_TYPE, content_type(Format::Ndjson))], body).into_response())
+}
+
 /// Returns a function that writes the rows of an answer.
 fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format, memory: CountMemory) -> WriteAnswer {
     let mut answer = None;
@@ -140,7 +156,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format, 
             Some(answer) => answer,
             none => none.insert({
                 let begun = RunningQuery::begin(&*answers, &asked, &memory, cancel);
-                begun.map_err(|error| unavailable(&error))?
+                begun.map_err(failed)?
             }),
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
@@ -164,10 +180,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format, 
             }
             _ = pieces.flush();
         }
-        let progress = resumed.map_err(|error| match error {
-            PipelineError::Store(error) => unavailable(&error),
-            PipelineError::Query(error) => bad_request(error),
-        })?;
+        let progress = resumed.map_err(failed)?;
         if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {
@@ -386,6 +399,13 @@ fn content_type(format: Format) -> &'static str {
 fn reader(context: &Context) -> Result<Arc<dyn QueryReader>, HttpError> {
     let none = || HttpError(StatusCode::NOT_FOUND, "this service has no store for queries: set `store`".to_owned());
     context.reader.clone().ok_or_else(none)
+}
+
+fn failed(error: PipelineError) -> HttpError {
+    match error {
+        PipelineError::Store(error) => unavailable(&error),
+        PipelineError::Query(error) => bad_request(error),
+    }
 }
 
 fn unavailable(error: &StoreError) -> HttpError {

@@ -34,6 +34,7 @@ pub fn router(
     let guarded = Router::new()
         .route("/api/query", get(queries::query))
         .route("/api/histogram", get(queries::histogram))
+        .route("/api/facets", get(queries::facets))
         .route("/api/fields", get(queries::fields))
         .route("/api/stats", get(state::stats))
         .route("/api/tail", get(tail::tail))

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use super::distinct::Distinct;
 use super::item::{self, Item};
-use super::order::{compare, double, identity, number};
+use super::order::{compare, double, number};
 use super::quantiles::Quantiles;
+use crate::identity::{identity, whole};
 use crate::query::{AggregateFunction, holds};
 use crate::value::Value;
 
@@ -205,7 +206,7 @@ impl Accumulator {
             AccumulatorState::Extreme { other, .. } => other.unwrap_or(Value::Null),
             AccumulatorState::Percentile(thousandths, quantiles, kind) => match quantiles.percentile(thousandths) {
                 None => Value::Null,
-                Some(number) => match super::order::whole(number) {
+                Some(number) => match whole(number) {
                     Some(number) if kind == NumberKind::Integers => Value::Int(number),
                     _ => Value::Float(number),
                 },

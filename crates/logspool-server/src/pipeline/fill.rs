@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::item::Item;
 use super::memory::StepContext;
-use super::order::{compare_optional, identity};
+use super::order::compare_optional;
 use super::step::{RunningStep, StepFlow};
+use crate::identity::identity;
 use crate::query::plan::TimeRange;
 use crate::query::{Field, QueryError};
 use crate::value::Value;

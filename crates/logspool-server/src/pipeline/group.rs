@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::accumulator::Accumulator;
 use super::item::{self, Item};
 use super::memory::StepContext;
-use super::order::{compare_optional, identity, number, whole};
+use super::order::{compare_optional, number};
 use super::step::{RunningStep, StepFlow};
+use crate::identity::{identity, whole};
 use crate::query::{Bucket, GroupKey, Grouping, QueryError};
 use crate::value::Value;
 

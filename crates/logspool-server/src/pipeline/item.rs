@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::query::{Field, FieldKind, FieldValues};
+use crate::query::{Field, FieldKind, FieldValues, path};
 use crate::record::Record;
 use crate::stores::RowValues;
 use crate::value::Value;
@@ -20,7 +20,10 @@ impl Item {
     /// The value of a field. `None`: the row has no value, or it is null.
     pub fn value(&self, field: &Field) -> Option<Value<'static>> {
         let found = match (self, field.kind()) {
-            (Self::Row(_), _) | (_, FieldKind::Any) => self.extra(field.name()).cloned(),
+            (Self::Row(_), _) => self.extra(field.name()).cloned(),
+            (_, FieldKind::Any) => {
+                path::values(field.name(), |key| self.extra(key)).first().map(|value| (*value).clone())
+            }
             (Self::Record(_), FieldKind::Text) => self.text(field).map(|text| Value::text(text.to_owned())),
             (Self::Record(_), FieldKind::Number) => self.number(field).map(|number| match i64::try_from(number) {
                 Ok(number) => Value::Int(number),

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use super::item::Item;
 use super::memory::StepContext;
-use super::order::{compare, identity, number};
+use super::order::{compare, number};
 use super::step::{RunningStep, StepFlow};
+use crate::identity::identity;
 use crate::query::{Field, QueryError, SortKey};
 use crate::value::Value;
 

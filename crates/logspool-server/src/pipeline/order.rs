@@ -1,7 +1,8 @@
-//! The order and the identity of values.
+//! The order of values, and their numbers.
 
 use std::cmp::Ordering;
 
+use crate::identity::identity;
 use crate::query::{compare_numbers, number_in};
 use crate::value::Value;
 
@@ -36,36 +37,6 @@ fn rank(value: &Value<'_>) -> u8 {
         Value::Text(_) => 3,
         Value::List(_) | Value::Map(_) => 4,
     }
-}
-
-/// A text that is the same for equal values only. The keys of maps are sorted, because PostgreSQL changes their order.
-pub(super) fn identity(value: &Value<'_>) -> String {
-    match value {
-        Value::Null => "n".to_owned(),
-        Value::Bool(value) => format!("b{value}"),
-        Value::Int(number) => format!("i{number}"),
-        Value::Float(number) => match whole(*number) {
-            Some(number) => format!("i{number}"),
-            None => format!("f{number:?}"),
-        },
-        Value::Text(text) => format!("t{text}"),
-        Value::List(values) => {
-            let values: Vec<_> = values.iter().map(identity).collect();
-            format!("l{values:?}")
-        }
-        Value::Map(pairs) => {
-            let mut pairs: Vec<_> = pairs.iter().map(|(name, value)| (name, identity(value))).collect();
-            pairs.sort();
-            format!("m{pairs:?}")
-        }
-    }
-}
-
-/// A double as an integer, if it is one.
-pub(super) fn whole(number: f64) -> Option<i64> {
-    let is_whole = number.fract() == 0.0 && (-9.0e18..9.0e18).contains(&number);
-    // The cast is exact for these numbers.
-    is_whole.then_some(number as i64)
 }
 
 /// The number that a value is. Text that is written as a number counts as one.

@@ -1,11 +1,12 @@
 //! Begins the answer to a query, with or without steps.
 
 use super::answer::{PipelineAnswer, PipelineError};
+use super::resolve::Resolver;
 use crate::cancel::CancelToken;
 use crate::query::Query;
 use crate::query_memory::CountMemory;
 use crate::remarks::{AskedQuery, Remarks};
-use crate::stores::{AnswerProgress, AnswerRow, LeftOut, QueryAnswer, QueryReader, RowFlow, StoreError};
+use crate::stores::{AnswerProgress, AnswerRow, LeftOut, QueryAnswer, QueryReader, RowFlow};
 
 /// The answer to a query.
 pub enum RunningQuery {
@@ -20,18 +21,19 @@ impl RunningQuery {
     ///
     /// # Errors
     ///
-    /// The store cannot be read.
+    /// The store cannot be read, or an inner query needs too much.
     pub fn begin(
         answers: &dyn QueryReader,
         asked: &AskedQuery,
         memory: &CountMemory,
         cancel: &CancelToken,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, PipelineError> {
+        let asked = &Resolver { answers, memory, cancel }.resolve(asked)?;
         if asked.pipeline.steps.is_empty() {
-            return Ok(Self::Store(answers.begin(&asked.query, cancel)?));
+            return Ok(Self::Store(answers.begin(&asked.query, cancel).map_err(PipelineError::Store)?));
         }
         let whole = Query { limit: None, ..asked.query.clone() };
-        let from = answers.begin(&whole, cancel)?;
+        let from = answers.begin(&whole, cancel).map_err(PipelineError::Store)?;
         let answer = PipelineAnswer::new(from, &asked.query, &asked.pipeline, asked.range, memory);
         Ok(Self::Steps(Box::new(answer)))
     }

@@ -1,13 +1,17 @@
 //! The interface of a running step.
 
+use super::compare::CompareStep;
+use super::facets::FacetsStep;
 use super::fill::FillStep;
 use super::group::GroupStep;
 use super::item::Item;
 use super::keep::{LastStep, SortStep, TopStep};
 use super::memory::StepContext;
+use super::neighbours::NeighboursStep;
+use super::patterns::PatternsStep;
 use super::rows;
 use crate::query::plan::TimeRange;
-use crate::query::{Pipeline, QueryError, StepWork};
+use crate::query::{Pipeline, QueryError, Reach, StepWork};
 
 /// Whether a step takes more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +50,16 @@ pub(super) fn start(pipeline: &Pipeline, range: TimeRange, limit: Option<u64>) -
             }
             StepWork::Top { rows, field, by } => Box::new(TopStep::new(*rows, field.clone(), by.clone())),
             StepWork::LastBy(field) => Box::new(LastStep::new(field.clone())),
+            StepWork::Patterns { only_new } => Box::new(PatternsStep::new(range.since_ns.filter(|_| *only_new))),
+            StepWork::Facets => Box::new(FacetsStep::default()),
+            StepWork::Compare { length_ns, by } => Box::new(CompareStep::new(*length_ns, by.clone(), range)),
+            StepWork::Around { id, reach, .. } => {
+                let most = match reach {
+                    Reach::Time(_) => None,
+                    Reach::Records(count) => Some(*count),
+                };
+                Box::new(NeighboursStep::new(id.clone(), most))
+            }
             StepWork::Limit(rows) => Box::new(rows::LimitStep::new(*rows)),
             StepWork::Fields(fields) => Box::new(rows::FieldsStep::new(fields)),
             StepWork::Let(name, formula) => Box::new(rows::LetStep::new(name, formula.clone())),

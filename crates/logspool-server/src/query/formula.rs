@@ -21,7 +21,7 @@ pub enum Formula {
 
 impl Formula {
     /// Calls `found` with each column.
-    pub fn columns(&self, found: &mut impl FnMut(&Field)) {
+    pub fn columns<'f>(&'f self, found: &mut impl FnMut(&'f Field)) {
         match self {
             Self::Number(_) => {}
             Self::Column(field) => found(field),

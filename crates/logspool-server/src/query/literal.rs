@@ -32,6 +32,16 @@ impl<'a> Parser<'_, 'a> {
             Some(_) => return Err(self.error("expected a value: to search for this text, quote it")),
             None => return Err(self.error("expected a value")),
         };
+        if value.kind == TokenKind::Word && value.text == "*" {
+            let is_equal = match operator {
+                Operator::Compare(Comparison::Equal) => true,
+                Operator::Compare(Comparison::NotEqual) if depth < MAX_DEPTH => false,
+                _ => return Err(self.error("`*` stands for any value: write FIELD=* or FIELD!=*")),
+            };
+            let exists = self.exists(key)?;
+            self.next();
+            return Ok(if is_equal { exists } else { Filter::Not(Box::new(exists)) });
+        }
         let filter = match operator {
             Operator::Compare(comparison) => self.compare(field, comparison, value)?,
             Operator::Matches => self.matches(field, value)?,
@@ -71,6 +81,10 @@ impl<'a> Parser<'_, 'a> {
         };
         if !is_quoted && text.contains('*') {
             return Err(self.error("`*` is not a wildcard: write ~\"regex\", or quote the text to search for it"));
+        }
+        if !is_quoted && misread::is_in_single_quotes(&text) {
+            let inner = text.trim_matches('\'');
+            return Err(self.error(format!("text has double quotes: write \"{inner}\"")));
         }
         // A column of a group, for example the first time.
         let kind = match &field {
@@ -119,10 +133,15 @@ impl<'a> Parser<'_, 'a> {
             Field::Process | Field::Thread if text.parse::<u64>().is_ok_and(|id| id > i64::MAX.cast_unsigned()) => {
                 (field, text.parse().map_or(Literal::Null, Literal::Large))
             }
-            Field::Line | Field::Process | Field::Thread => match text.parse() {
+            Field::Line | Field::Process | Field::Thread | Field::Hour | Field::Weekday => match text.parse() {
                 Ok(number) => (field, Literal::Int(number)),
                 Err(_) => {
-                    let largest = if field == Field::Line { u64::from(u32::MAX) } else { u64::MAX };
+                    let largest = match field {
+                        Field::Hour => 23,
+                        Field::Weekday => 7,
+                        Field::Line => u32::MAX.into(),
+                        _ => u64::MAX,
+                    };
                     return Err(self.error(format!("{} is a whole number up to {largest}", field.name())));
                 }
             },

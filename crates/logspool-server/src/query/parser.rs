@@ -6,7 +6,8 @@
 //! and     = not { [ "and" ] not }
 //! not     = "not" not | "(" or ")" | term
 //! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
-//!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")"
+//!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")" | FIELD [ "not" ] "in" "(" query ")"
+//!         | FIELD "exists"
 //! ```
 //!
 //! [`super::stage_parser`] has the grammar of the stages.
@@ -159,6 +160,38 @@ impl<'a> Parser<'_, 'a> {
         Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
     }
 
+    /// Parses the query in parentheses after `in`, if there is one.
+    pub fn inner_query(&mut self, depth: usize) -> Result<Option<Expression>, QueryError> {
+        let mut open = 0;
+        let mut is_end = |token: &QueryToken<'_>| {
+            match token.kind {
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open -= 1,
+                _ => {}
+            }
+            open < 0 || open == 0 && token.kind == TokenKind::Bar
+        };
+        if self.tokens.iter().find(|token| is_end(token)).is_none_or(|token| token.kind != TokenKind::Bar) {
+            return Ok(None);
+        }
+        if depth >= MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and queries")));
+        }
+        let position = self.tokens.first().map_or(self.text.len(), |token| token.position);
+        let outer = self.columns.take();
+        let mut filter = if self.is_at_term() { self.or(depth + 1)? } else { Filter::All };
+        let (stage, pipeline) = self.stages(&mut filter)?;
+        self.columns = outer;
+        if pipeline.columns.is_none() {
+            let message = "the query in parentheses returns whole records: end it with | fields FIELD";
+            return Err(QueryError::new(self.text, position, message));
+        }
+        if !self.take(TokenKind::Close) {
+            return Err(self.error("expected `)` at the end of the inner query"));
+        }
+        Ok(Some(Expression { filter, stage, pipeline }))
+    }
+
     /// Counts a word, phrase or comparison.
     pub fn count_term(&mut self) -> Result<(), QueryError> {
         self.terms += 1;
@@ -190,13 +223,17 @@ impl<'a> Parser<'_, 'a> {
                     self.next();
                     return self.comparison(token, *operator, depth);
                 }
-                _ if self.is_at_list(0) => return self.list(token),
+                _ if self.is_at_list(0) => return self.list(token, depth),
+                _ if self.is_at_word("exists") => {
+                    self.next();
+                    return self.exists(token);
+                }
                 _ if self.is_at_word("not") && self.is_at_list(1) => {
                     if depth >= MAX_DEPTH {
                         return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and `not`")));
                     }
                     self.next();
-                    return Ok(Filter::Not(Box::new(self.list(token)?)));
+                    return Ok(Filter::Not(Box::new(self.list(token, depth + 1)?)));
                 }
                 _ => return self.phrase(token),
             },
@@ -211,6 +248,19 @@ impl<'a> Parser<'_, 'a> {
         Err(self.error(message))
     }
 
+    /// The condition that a field has a value.
+    pub fn exists(&self, key: QueryToken<'a>) -> Result<Filter, QueryError> {
+        let at_key = |message: String| QueryError::new(self.text, key.position, message);
+        if let Some(message) = misread::reason_of_name(key) {
+            return Err(at_key(message));
+        }
+        let Some(field) = field(key) else {
+            return Err(at_key("expected a field before `exists`: quote \"exists\" to search for the word".to_owned()));
+        };
+        self.check_column(&field, key.position)?;
+        Ok(Filter::Exists(field))
+    }
+
     fn phrase(&self, token: QueryToken<'a>) -> Result<Filter, QueryError> {
         let error = |message: String| Err(QueryError::new(self.text, token.position, message));
         if let Some(message) = misread::reason(token, self.tokens.first()) {
@@ -218,17 +268,20 @@ impl<'a> Parser<'_, 'a> {
         }
         match token.kind {
             TokenKind::Word if token.text == "*" => return Ok(Filter::All),
-            TokenKind::Word if token.text.contains('*') => {
+            TokenKind::Word if token.text.trim_end_matches('*').contains('*') || token.text.ends_with("**") => {
                 return error(
-                    "only whole words match, and `*` alone means all records: for a part of a word, write \
-                    message~\"part\""
+                    "`*` is a wildcard at the end of a word only: for another part of a word, write message~\"part\""
                         .to_owned(),
                 );
             }
             _ => {}
         }
         self.check_column(&Field::Message, token.position)?;
-        match Phrase::new(token.text) {
+        let text = match token.kind {
+            TokenKind::Quoted(inner) => inner,
+            _ => token.text,
+        };
+        match Phrase::new(text) {
             None => error("no letter or digit to search for: for other characters write message~\"...\"".to_owned()),
             Some(phrase) if phrase.words.len() > MAX_PHRASE_WORDS => {
                 error(format!("more than {MAX_PHRASE_WORDS} words in a phrase: shorten it"))
@@ -243,6 +296,15 @@ pub(super) fn field(token: QueryToken<'_>) -> Option<Field> {
     match token.kind {
         TokenKind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
         TokenKind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
+        _ => None,
+    }
+}
+
+/// The text of a word or of quoted text.
+pub(super) fn text_value(token: QueryToken<'_>) -> Option<String> {
+    match token.kind {
+        TokenKind::Word => Some(token.text.to_owned()),
+        TokenKind::Quoted(inner) => Some(lexer::unquoted(inner).into_owned()),
         _ => None,
     }
 }

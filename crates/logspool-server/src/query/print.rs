@@ -25,9 +25,9 @@ impl Display for Filter {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => to.write_char('*'),
-            Self::Phrase(phrase) => match &phrase.words[..] {
-                [word] if !parser::is_keyword(word) => to.write_str(word),
-                words => write!(to, "\"{}\"", words.join(" ")),
+            Self::Phrase(phrase) => match (&phrase.words[..], if phrase.is_prefix { "*" } else { "" }) {
+                ([word], star) if !parser::is_keyword(word) && word != "exists" => write!(to, "{word}{star}"),
+                (words, star) => write!(to, "\"{}{star}\"", words.join(" ")),
             },
             Self::Compare(field, comparison, literal) => compare(field, *comparison, literal, to),
             Self::Matches(field, pattern) => {
@@ -44,6 +44,8 @@ impl Display for Filter {
                 }
                 to.write_char('"')
             }
+            Self::Exists(field) => write!(to, "{field}=*"),
+            Self::In(field, inner) => write!(to, "{field} in ({inner})"),
             Self::And(filters) => join(filters, " and ", to),
             Self::Or(filters) => join(filters, " or ", to),
             Self::Not(filter) => {

@@ -5,7 +5,8 @@
 //! stage     = "count" [ "by" keys ] | "stats" aggregate { "," aggregate } [ "by" keys ] | "last" "by" FIELD
 //!           | "histogram" LENGTH [ "by" FIELD ] | "where" or | "sort" FIELD [ "desc" ] { "," ... }
 //!           | "top" N FIELD [ "by" FIELD ] | "limit" N | "fields" FIELD { "," FIELD } | "let" NAME "=" formula
-//!           | "parse" FIELD "/" REGEX "/"
+//!           | "parse" FIELD "/" REGEX "/" | "order" ( "asc" | "desc" ) | "compare" LENGTH [ "by" FIELD ]
+//!           | "facets" | ( "patterns" | "errors" ) [ "new" ] | "around" ID ( LENGTH | N ) [ "by" FIELD ] | "trace" ID
 //! keys      = key { "," key }
 //! key       = FIELD [ LENGTH | NUMBER ]
 //! aggregate = ( "count" | "sum" "(" FIELD ")" | ... | "share" "(" or ")" ) [ "as" NAME ]
@@ -17,13 +18,20 @@ use super::field::FieldKind;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::parser::{self, Parser};
 use super::stages::{
-    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, RowColumn, SortKey,
-    StepWork,
+    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, Reach, RowColumn,
+    SortKey, StepWork,
 };
-use super::{Comparison, Field, Filter, Pattern, QueryError, Stage, formula, time};
+use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, Stage, formula, misread, path, time};
+use crate::record_id::RecordId;
 
 /// Maximum number of stages.
 pub const MAX_STAGES: usize = 32;
+
+/// Maximum number of records on each side of a record.
+const MAX_NEIGHBOURS: usize = 10_000;
+
+/// The number of the level `error`.
+const ERROR: i64 = 40;
 
 /// Maximum number of columns that a stage may make.
 const MAX_COLUMNS: usize = 64;
@@ -31,13 +39,34 @@ const MAX_COLUMNS: usize = 64;
 /// The names of remarks on an answer. A row has other columns, too.
 const RESERVED_NAMES: [&str; 4] = ["error", "future", "left_out", "warnings"];
 
-const STAGES: [&str; 11] =
-    ["count", "stats", "last", "histogram", "where", "sort", "top", "limit", "fields", "let", "parse"];
+/// The columns of the stage `facets`.
+pub const FACET_COLUMNS: [&str; 5] = ["field", "records", "values", "value", "count"];
+
+const STAGES: [&str; 18] = [
+    "count",
+    "stats",
+    "last",
+    "histogram",
+    "compare",
+    "where",
+    "sort",
+    "order",
+    "top",
+    "limit",
+    "fields",
+    "let",
+    "parse",
+    "patterns",
+    "errors",
+    "around",
+    "trace",
+    "facets",
+];
 
 const FUNCTIONS: [&str; 11] = ["count", "sum", "avg", "min", "max", "p50", "p95", "p99", "distinct", "first", "last"];
 
 /// Stages and functions of other tools, with the names here.
-const OTHER_NAMES: [(&str, &str); 21] = [
+const OTHER_NAMES: [(&str, &str); 20] = [
     ("head", "limit"),
     ("take", "limit"),
     ("tail", "limit"),
@@ -50,7 +79,6 @@ const OTHER_NAMES: [(&str, &str); 21] = [
     ("eval", "let"),
     ("extend", "let"),
     ("math", "let"),
-    ("order", "sort"),
     ("orderby", "sort"),
     ("summarize", "stats"),
     ("group", "stats"),
@@ -87,8 +115,11 @@ impl<'a> Parser<'_, 'a> {
             if count > MAX_STAGES {
                 return Err(self.error(format!("more than {MAX_STAGES} stages: simplify the query")));
             }
+            if self.is_at(TokenKind::Bar) {
+                return Err(self.error("`||` joins no conditions: write `or`"));
+            }
             let position = self.position();
-            if count == 1 {
+            if steps.is_empty() && stage.is_none() {
                 stage = self.store_stage()?;
                 match stage {
                     Some(Stage::Histogram { interval_ns }) => {
@@ -100,6 +131,10 @@ impl<'a> Parser<'_, 'a> {
                 }
             }
             for work in self.stage()? {
+                if let (StepWork::Around { .. }, false) = (&work, steps.is_empty() && stage.is_none()) {
+                    let message = "`around` is the first stage: write conditions before it";
+                    return Err(QueryError::new(self.text, position, message));
+                }
                 match work {
                     StepWork::Where(condition) if steps.is_empty() && stage.is_none() => {
                         let all = std::mem::replace(filter, Filter::All);
@@ -124,17 +159,14 @@ impl<'a> Parser<'_, 'a> {
     fn store_stage(&mut self) -> Result<Option<Stage>, QueryError> {
         let begins = self.tokens;
         if self.take_word("count") && self.take_word("by") {
-            let token = self.tokens.first().copied();
-            if let Some(field) = token.and_then(parser::field) {
-                self.next();
-                let is_last = self.tokens.is_empty() || self.is_at(TokenKind::Close);
-                let is_whole = is_last || self.is_at(TokenKind::Bar) && field.kind() != FieldKind::Any;
-                if is_whole && field != Field::Time {
-                    let kind = ColumnKind::of(&field);
-                    let key = RowColumn { name: field.name().to_owned(), kind };
-                    self.columns = Some(vec![key, RowColumn { name: "count".to_owned(), kind: ColumnKind::Other }]);
-                    return Ok(Some(Stage::CountBy(field)));
-                }
+            let field = self.column("expected a field: write | count by FIELD")?;
+            let is_last = self.tokens.is_empty() || self.is_at(TokenKind::Close);
+            let is_whole = is_last || self.is_at(TokenKind::Bar) && field.kind() != FieldKind::Any;
+            if is_whole && field != Field::Time {
+                let kind = ColumnKind::of(&field);
+                let key = RowColumn { name: field.name().to_owned(), kind };
+                self.columns = Some(vec![key, RowColumn { name: "count".to_owned(), kind: ColumnKind::Other }]);
+                return Ok(Some(Stage::CountBy(field)));
             }
         }
         self.tokens = begins;
@@ -227,8 +259,111 @@ impl<'a> Parser<'_, 'a> {
                 StepWork::Fields(fields)
             }
             "let" => self.assignment()?,
+            "order" => match (self.take_word("asc"), self.take_word("desc")) {
+                (false, false) => {
+                    return Err(self.error("expected `asc` or `desc`: write | order asc, or | sort FIELD"));
+                }
+                (is_ascending, _) => {
+                    self.check_column(&Field::Time, name.position)?;
+                    StepWork::Sort(vec![SortKey { field: Field::Time, is_descending: !is_ascending }])
+                }
+            },
+            "compare" => self.compare_stage(name)?,
+            "patterns" | "errors" => {
+                self.needs_records(name)?;
+                let only_new = self.take_word("new");
+                let kinds = [ColumnKind::Other, ColumnKind::Time, ColumnKind::Time, ColumnKind::Other];
+                let columns = ["count", "first", "last", "pattern", "example", "id"].iter().enumerate();
+                let column = |(at, name): (usize, &&str)| RowColumn {
+                    name: (*name).to_owned(),
+                    kind: kinds.get(at).copied().unwrap_or(ColumnKind::Other),
+                };
+                self.set_columns(columns.map(column).collect())?;
+                let patterns = StepWork::Patterns { only_new };
+                if lower == "errors" {
+                    let errors = Filter::Compare(Field::Level, Comparison::GreaterOrEqual, Literal::Int(ERROR));
+                    return Ok(vec![StepWork::Where(errors), patterns]);
+                }
+                patterns
+            }
+            "around" => self.around(name)?,
+            "facets" => {
+                self.needs_records(name)?;
+                let columns = FACET_COLUMNS.map(|name| RowColumn { name: name.to_owned(), kind: ColumnKind::Other });
+                self.set_columns(columns.to_vec())?;
+                StepWork::Facets
+            }
+            "trace" => {
+                self.needs_records(name)?;
+                let Some(id) = self.tokens.first().copied().and_then(parser::text_value) else {
+                    return Err(self.error("expected the id of a trace: write | trace ID"));
+                };
+                self.next();
+                let filter = Filter::Compare(Field::TraceId, Comparison::Equal, Literal::Text(id));
+                let by_time = SortKey { field: Field::Time, is_descending: false };
+                return Ok(vec![StepWork::Where(filter), StepWork::Sort(vec![by_time])]);
+            }
             _ => self.parse_stage()?,
         }])
+    }
+
+    /// Refuses a stage after rows that are not records.
+    fn needs_records(&self, name: QueryToken<'_>) -> Result<(), QueryError> {
+        match self.columns {
+            None => Ok(()),
+            Some(_) => {
+                let message = format!("`{}` reads records: write it before | count, | stats or | fields", name.text);
+                Err(QueryError::new(self.text, name.position, message))
+            }
+        }
+    }
+
+    fn compare_stage(&mut self, name: QueryToken<'_>) -> Result<StepWork, QueryError> {
+        self.needs_records(name)?;
+        let Some(length_ns) = self.tokens.first().and_then(|token| time::parse_duration(token.text)) else {
+            return Err(self.error("expected a duration: write | compare 1d (s, m, h, d or w)"));
+        };
+        self.next();
+        let by = self.by("write | compare 1d by FIELD")?;
+        let mut columns: Vec<_> =
+            by.iter().map(|field| RowColumn { name: field.name().to_owned(), kind: self.kind_of(field) }).collect();
+        let counts = ["now", "before", "change"];
+        columns.extend(counts.map(|name| RowColumn { name: name.to_owned(), kind: ColumnKind::Other }));
+        self.set_columns(columns)?;
+        Ok(StepWork::Compare { length_ns, by })
+    }
+
+    /// Parses `by FIELD`, if it is there.
+    fn by(&mut self, form: &str) -> Result<Option<Field>, QueryError> {
+        if !self.take_word("by") {
+            return Ok(None);
+        }
+        let begins = self.tokens;
+        let field = self.column(&format!("expected a field: {form}"))?;
+        if self.kind_of(&field) == ColumnKind::Time {
+            self.tokens = begins;
+            return Err(self.error("times are no groups: write another field"));
+        }
+        Ok(Some(field))
+    }
+
+    fn around(&mut self, name: QueryToken<'_>) -> Result<StepWork, QueryError> {
+        self.needs_records(name)?;
+        let form = "write | around ID 30s, or | around ID 10 (`id` of a record in JSON)";
+        let Some(id) = self.tokens.first().and_then(|token| RecordId::parse(token.text.trim_matches('"'))) else {
+            return Err(self.error(format!("expected the id of a record: {form}")));
+        };
+        self.next();
+        let token = self.tokens.first().copied();
+        let reach = token.and_then(|token| match token.text.parse::<usize>() {
+            Ok(0) => None,
+            Ok(count) => Some(Reach::Records(count.min(MAX_NEIGHBOURS))),
+            Err(_) => time::parse_duration(token.text).map(Reach::Time),
+        });
+        let Some(reach) = reach else { return Err(self.error(format!("expected a duration or a number: {form}"))) };
+        self.next();
+        let by = self.by("write | around ID 30s by host")?;
+        Ok(StepWork::Around { id, reach, by })
     }
 
     fn unknown_stage(&self, name: &str) -> QueryError {
@@ -281,8 +416,12 @@ impl<'a> Parser<'_, 'a> {
         let Some(token) = self.next() else { return Err(self.error(expected)) };
         let (token, skipped) = self.join_call(token);
         self.tokens = &self.tokens[skipped..];
-        let is_other = token.kind == TokenKind::Word && token.text.contains('*');
+        let is_other = token.kind == TokenKind::Word && misread::needs_quotes(token.text);
         match parser::field(token).filter(|_| !is_other) {
+            Some(field) if path::has_several(field.name()) && self.columns.is_none() => {
+                let message = "a list has several values: compare it in a condition, or write items[0].sku";
+                Err(QueryError::new(self.text, token.position, message))
+            }
             Some(field) => {
                 self.check_column(&field, token.position)?;
                 Ok(field)

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::stages::{Aggregate, AggregateFunction, Bucket, GroupKey, Grouping, Pipeline, SortKey, StepWork};
+use super::stages::{Aggregate, AggregateFunction, Bucket, GroupKey, Grouping, Pipeline, Reach, SortKey, StepWork};
 use super::{Field, Formula, print, stage_parser, time};
 
 impl Display for Pipeline {
@@ -42,6 +42,19 @@ impl Display for StepWork {
                 by.iter().try_for_each(|by| write!(to, " by {by}"))
             }
             Self::LastBy(field) => write!(to, "last by {field}"),
+            Self::Patterns { only_new } => to.write_str(if *only_new { "patterns new" } else { "patterns" }),
+            Self::Facets => to.write_str("facets"),
+            Self::Compare { length_ns, by } => {
+                write!(to, "compare {}", time::delay_text(*length_ns))?;
+                by.iter().try_for_each(|by| write!(to, " by {by}"))
+            }
+            Self::Around { id, reach, by } => {
+                match reach {
+                    Reach::Time(length) => write!(to, "around {id} {}", time::delay_text(*length))?,
+                    Reach::Records(count) => write!(to, "around {id} {count}")?,
+                }
+                by.iter().try_for_each(|by| write!(to, " by {by}"))
+            }
             Self::Limit(rows) => write!(to, "limit {rows}"),
             Self::Fields(fields) => {
                 to.write_str("fields ")?;

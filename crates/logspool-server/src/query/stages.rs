@@ -5,6 +5,7 @@
 
 use super::formula::Formula;
 use super::{Field, Filter, Pattern};
+use crate::record_id::RecordId;
 
 /// The steps of a query after the part that the store answers.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +16,68 @@ pub struct Pipeline {
     pub columns: Option<Vec<RowColumn>>,
     /// The text of the query, for errors that occur while the steps run.
     pub text: String,
+}
+
+impl Pipeline {
+    /// The fields of records that the steps read, without those that they make.
+    pub fn record_fields(&self) -> Vec<&Field> {
+        let mut found: Vec<&Field> = Vec::new();
+        let mut made: Vec<&str> = Vec::new();
+        for step in &self.steps {
+            let mut add = |field| found.push(field);
+            let mut are_records = true;
+            match &step.work {
+                StepWork::Where(filter) => filter.fields(&mut add),
+                StepWork::Group(grouping) => {
+                    grouping.keys.iter().for_each(|key| add(&key.field));
+                    grouping.aggregates.iter().filter_map(|aggregate| aggregate.function.field()).for_each(add);
+                    are_records = false;
+                }
+                StepWork::Fields(fields) => {
+                    fields.iter().for_each(add);
+                    are_records = false;
+                }
+                StepWork::Sort(keys) => keys.iter().for_each(|key| add(&key.field)),
+                StepWork::Top { field, by, .. } => {
+                    add(field);
+                    by.iter().for_each(add);
+                }
+                StepWork::LastBy(field) | StepWork::Parse(field, _) => add(field),
+                StepWork::Let(_, formula) => formula.columns(&mut add),
+                StepWork::Compare { by, .. } => {
+                    by.iter().for_each(add);
+                    are_records = false;
+                }
+                StepWork::Around { by, .. } => by.iter().for_each(add),
+                StepWork::Fill { .. } | StepWork::Patterns { .. } | StepWork::Facets => are_records = false,
+                StepWork::Limit(_) => {}
+            }
+            found.retain(|field| !made.contains(&field.name()));
+            match &step.work {
+                StepWork::Let(name, _) => made.push(name),
+                StepWork::Parse(_, pattern) => made.extend(pattern.group_names()),
+                _ => {}
+            }
+            if !are_records {
+                break;
+            }
+        }
+        found
+    }
+}
+
+impl Filter {
+    /// Calls `found` with the field of each condition.
+    fn fields<'f>(&'f self, found: &mut impl FnMut(&'f Field)) {
+        match self {
+            Self::Compare(field, ..) | Self::Matches(field, _) | Self::Exists(field) | Self::In(field, _) => {
+                found(field)
+            }
+            Self::And(filters) | Self::Or(filters) => filters.iter().for_each(|filter| filter.fields(found)),
+            Self::Not(filter) => filter.fields(found),
+            Self::All | Self::Phrase(_) => {}
+        }
+    }
 }
 
 impl PartialEq for Pipeline {
@@ -91,6 +154,29 @@ pub enum StepWork {
     },
     /// Keeps the newest record of each value of a field.
     LastBy(Field),
+    /// Groups records whose texts are alike.
+    Patterns {
+        /// True if patterns that were there before the time range are left out.
+        only_new: bool,
+    },
+    /// Counts the most frequent values of the most frequent fields.
+    Facets,
+    /// Counts records now and a while before.
+    Compare {
+        /// Length of the while in nanoseconds.
+        length_ns: i64,
+        /// The group.
+        by: Option<Field>,
+    },
+    /// Keeps the records before and after a record.
+    Around {
+        /// The record.
+        id: RecordId,
+        /// How many of them.
+        reach: Reach,
+        /// They have the same value of this field.
+        by: Option<Field>,
+    },
     /// Keeps the first rows.
     Limit(u64),
     /// Keeps only these columns.
@@ -99,6 +185,15 @@ pub enum StepWork {
     Let(String, Formula),
     /// Adds the named groups of a regular expression as columns.
     Parse(Field, Pattern),
+}
+
+/// How many records before and after a record are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Those within this time in nanoseconds.
+    Time(i64),
+    /// This number on each side.
+    Records(usize),
 }
 
 /// Groups of rows, and the values of a group.

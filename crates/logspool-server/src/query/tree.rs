@@ -59,6 +59,11 @@ pub enum Filter {
     /// The pattern matches anywhere in the text of a field. Number fields never match. An extra value that is not text
     /// is matched as JSON.
     Matches(Field, Pattern),
+    /// The field has a value that is not null.
+    Exists(Field),
+    /// The field equals a value in the first column of the rows of a query. The query is replaced by its values before a
+    /// store is asked.
+    In(Field, Box<Expression>),
     /// All of the filters are true.
     And(Vec<Filter>),
     /// At least one of the filters is true.
@@ -73,6 +78,8 @@ pub enum Filter {
 pub struct Phrase {
     /// The words in lower case; at least one.
     pub words: Vec<String>,
+    /// True if the last word is the begin of a word.
+    pub is_prefix: bool,
 }
 
 /// A part of a record.
@@ -84,6 +91,10 @@ pub enum Field {
     Arrived,
     /// How long after its time the record arrived, in nanoseconds. It is negative if the sender's clock is ahead.
     ArrivalDelay,
+    /// Hour of the time in UTC, from 0 to 23.
+    Hour,
+    /// Day of the week of the time in UTC, from 1 (Monday) to 7.
+    Weekday,
     Level,
     Logger,
     Message,
@@ -102,8 +113,7 @@ pub enum Field {
     SpanId,
     Exception,
     Stack,
-    /// A key of the record's fields. The whole name is one key, including its dots. Keys of nested values cannot be
-    /// addressed. If a record has a key twice, the first value is used.
+    /// A key of the record's fields, or a path to a value inside a key (see [`super::path`]). If a record has a key twice, the first value is used.
     Extra(String),
 }
 

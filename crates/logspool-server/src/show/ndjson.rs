@@ -11,12 +11,14 @@ use super::table::kind_of;
 use crate::clock::rfc3339;
 use crate::query::{ColumnKind, Field, FieldKind, RowColumn};
 use crate::record::Record;
+use crate::record_id::RecordId;
 use crate::stores::AnswerRow;
 use crate::value::Value;
 use crate::visible::needs_escape;
 
 #[derive(Serialize)]
 struct JsonLine<'r, 'a> {
+    id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +39,7 @@ pub(super) fn row(
         AnswerRow::Record(record) => {
             let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
             let (time, arrived) = (text(record.time_ns), text(record.arrived_ns));
-            serde_json::to_string(&JsonLine { time, arrived, record })?
+            serde_json::to_string(&JsonLine { id: RecordId::of(record).to_string(), time, arrived, record })?
         }
         AnswerRow::Count(value, count) => {
             let value = match value {

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use super::record_table::RecordTable;
 use super::style::{Format, TextStyle};
 use super::{csv, ndjson, text};
 use crate::query::{Field, Pipeline, RowColumn, Stage};
@@ -22,6 +23,8 @@ enum RowWriter {
     Text(text::TextWriter),
     Ndjson,
     Csv,
+    /// CSV with a column for each field of the records.
+    RecordTable(RecordTable),
 }
 
 impl<W: Write> Output<W> {
@@ -43,9 +46,14 @@ impl<W: Write> Output<W> {
         output
     }
 
-    /// Sets the columns of rows that the steps of a query make.
+    /// Sets the columns of rows that the steps of a query make. In CSV, records have a column for each field; the first
+    /// thousand records are kept until their fields are known.
     #[must_use]
     pub fn with_columns(mut self, pipeline: &Pipeline) -> Self {
+        if let (RowWriter::Csv, None) = (&self.shape, &pipeline.columns) {
+            self.line.clear();
+            self.shape = RowWriter::RecordTable(RecordTable::default());
+        }
         let Some(columns) = pipeline.columns.as_ref().filter(|_| !pipeline.steps.is_empty()) else { return self };
         self.columns.clone_from(columns);
         if let RowWriter::Csv = self.shape {
@@ -65,6 +73,11 @@ impl<W: Write> Output<W> {
             RowWriter::Text(text) => text.row(row, &self.field, &self.columns, &mut self.line),
             RowWriter::Ndjson => ndjson::row(row, &self.field, &self.columns, &mut self.line)?,
             RowWriter::Csv => csv::row(row, &self.columns, &mut self.line),
+            RowWriter::RecordTable(table) => {
+                if let AnswerRow::Record(record) = row {
+                    table.row(record, &mut self.line);
+                }
+            }
         }
         self.write()
     }
@@ -80,8 +93,10 @@ impl<W: Write> Output<W> {
     ///
     /// The writer failed.
     pub fn finish(mut self) -> io::Result<W> {
-        if let RowWriter::Text(text) = &mut self.shape {
-            text.finish(&mut self.line);
+        match &mut self.shape {
+            RowWriter::Text(text) => text.finish(&mut self.line),
+            RowWriter::RecordTable(table) => table.finish(&mut self.line),
+            RowWriter::Ndjson | RowWriter::Csv => {}
         }
         self.write()?;
         self.to.flush()?;
