@@ -4,7 +4,20 @@ import datetime
 import json
 import random
 
-SERVICES = ["basket", "billing", "catalog", "courier", "finder", "gateway", "inbox", "ledger", "mailer", "quota", "stock", "vault"]
+SERVICES = [
+    "basket",
+    "billing",
+    "catalog",
+    "courier",
+    "finder",
+    "gateway",
+    "inbox",
+    "ledger",
+    "mailer",
+    "quota",
+    "stock",
+    "vault",
+]
 HOSTS = ["node-1", "node-2", "node-3", "node-4", "node-5", "node-6"]
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40, "critical": 50}
 HOUR = 3600.0
@@ -61,7 +74,7 @@ def _text(when: float) -> str:
 
 
 def _times(pick: random.Random, begin: float, end: float, count: int) -> "list[float]":
-    known: "dict[int, float]" = {}
+    known: dict[int, float] = {}
     while len(known) < count:
         when = pick.uniform(begin, end)
         known.setdefault(round(when * 1_000_000), when)
@@ -84,25 +97,43 @@ def _record(pick: random.Random, when: float, end: float) -> dict:
         status = pick.choice([200, 200, 200, 201, 404, 500, 503])
         level = "error" if status >= 500 else "info"
         duration = round(pick.lognormvariate(4, 1) * slow, pick.choice([0, 1, 3]))
-        made = _base(when, level, service, host, f"{pick.choice(['GET', 'POST'])} /{service}/{pick.randrange(9)} {status}")
+        made = _base(
+            when, level, service, host, f"{pick.choice(['GET', 'POST'])} /{service}/{pick.randrange(9)} {status}"
+        )
         made |= {"logger": f"{service}.web", "user": user, "status": status, "duration_ms": duration}
         made |= {"bytes": pick.randrange(100, 90_000), "path": f"/{service}/{pick.randrange(9)}"}
-        made |= {"request": {"method": "GET", "headers": {"agent": pick.choice(["curl/8.5", "Mozilla/5.0", "python-httpx/0.27"])}}}
+        made |= {
+            "request": {
+                "method": "GET",
+                "headers": {"agent": pick.choice(["curl/8.5", "Mozilla/5.0", "python-httpx/0.27"])},
+            }
+        }
         if pick.random() < 0.6:
             made["trace_id"] = f"trace{pick.randrange(300)}"
         return made
     if kind < 0.65:
-        items = [{"sku": f"sku-{pick.randrange(90)}", "count": pick.randrange(1, 4)} for _ in range(pick.randrange(1, 4))]
-        return _base(when, "info", "basket", host, "order placed", logger="basket.order") | {"user": user, "items": items}
+        items = [
+            {"sku": f"sku-{pick.randrange(90)}", "count": pick.randrange(1, 4)} for _ in range(pick.randrange(1, 4))
+        ]
+        return _base(when, "info", "basket", host, "order placed", logger="basket.order") | {
+            "user": user,
+            "items": items,
+        }
     if kind < 0.75:
         job = pick.choice(["mail", "report", "sync"])
-        return _base(when, "warning", service, host, f"retry of job {job} after {pick.randrange(1, 90)} s", logger="jobs")
+        return _base(
+            when, "warning", service, host, f"retry of job {job} after {pick.randrange(1, 90)} s", logger="jobs"
+        )
     if kind < 0.85:
         return _base(when, "debug", service, host, "queue", logger="queue") | {"queue_ms": pick.randrange(0, 5_000)}
     if kind < 0.9:
         text = pick.choice(["reconnecting to db", "reconnected", "connection lost", "out of memory", "disk full"])
-        return _base(when, "warning", service, host, text, logger="net") | {"billed": pick.choice([5, "7", "none", 2.5])}
+        return _base(when, "warning", service, host, text, logger="net") | {
+            "billed": pick.choice([5, "7", "none", 2.5])
+        }
     if kind < 0.93:
         made = _base(when, "error", service, host, f"cannot read '{pick.randrange(900)}'", logger=f"{service}.io")
-        return made | {"exception": TRACEBACK.format(service=service, line=pick.randrange(90), key=f"k{pick.randrange(9)}")}
+        return made | {
+            "exception": TRACEBACK.format(service=service, line=pick.randrange(90), key=f"k{pick.randrange(9)}")
+        }
     return _base(when, pick.choice(["debug", "info"]), service, host, f"tick {pick.randrange(99)}")

@@ -82,14 +82,16 @@ class Maker:
         """Choose by this seed."""
         self.pick = random.Random(seed)
         self.rows = rows
-        self.fields = sorted({name for row in rows for name in row} - {"number", "message", "exception", "items", "request"})
+        self.fields = sorted(
+            {name for row in rows for name in row} - {"number", "message", "exception", "items", "request"}
+        )
 
     def query(self) -> "tuple[str, Callable[[], Rows], str]":
         """Return the text of a query, a function that finds its answer, and the kind of its rows."""
         pick = self.pick
         condition, holds = self.condition(2) if pick.random() < 0.8 else ("*", lambda _: True)
-        stages: "list[StagePart]" = []
-        columns: "list[str] | None" = None
+        stages: list[StagePart] = []
+        columns: list[str] | None = None
         for _ in range(pick.choice([0, 1, 1, 2, 2, 3])):
             stage, columns = self.stage(columns)
             stages.append(stage)
@@ -132,10 +134,17 @@ class Maker:
             field = self.pick.choice(columns)
             wanted = self.pick.choice([0, 1, 2, 5, 20, 60.5, 500])
             if field in TEXT_FIELDS or field in ("level", "time"):
-                return f"{name(field)}!=\"\"" if field in TEXT_FIELDS else "level>=10" if field == "level" else "time>2000-01-01", {
-                    True: lambda row: row.get(field) != "",
-                    False: lambda row: row.get(field) is not None and row[field] >= 10,
-                }[field in TEXT_FIELDS]
+                return (
+                    f'{name(field)}!=""'
+                    if field in TEXT_FIELDS
+                    else "level>=10"
+                    if field == "level"
+                    else "time>2000-01-01",
+                    {
+                        True: lambda row: row.get(field) != "",
+                        False: lambda row: row.get(field) is not None and row[field] >= 10,
+                    }[field in TEXT_FIELDS],
+                )
         else:
             field = self.pick.choice([name for name in self.fields if name != "time"])
             wanted = self.pick.choice(self.rows).get(field)
@@ -186,7 +195,7 @@ class Maker:
         def run(rows: Rows) -> Rows:
             found = [row for row in rows if number(row.get(field)) is not None]
             found.sort(key=lambda row: -number(row[field]))
-            kept: "dict[tuple, int]" = {}
+            kept: dict[tuple, int] = {}
             result = []
             for row in found:
                 group = order(row.get(by)) if by else ()
@@ -231,8 +240,9 @@ class Maker:
 
     def parse(self, columns: "list[str] | None") -> "tuple[StagePart, list[str] | None]":
         """Add the groups of an expression to records; they are used by the next group."""
-        source, pattern = r"(?<verb>GET|POST|job) (?<rest>[a-z\/]+)(?<digits>\d*)", re.compile(
-            r"(?P<verb>GET|POST|job) (?P<rest>[a-z/]+)(?P<digits>\d*)"
+        source, pattern = (
+            r"(?<verb>GET|POST|job) (?<rest>[a-z\/]+)(?<digits>\d*)",
+            re.compile(r"(?P<verb>GET|POST|job) (?P<rest>[a-z/]+)(?P<digits>\d*)"),
         )
 
         def run(rows: Rows) -> Rows:
@@ -242,11 +252,16 @@ class Maker:
                     text = found and found[key]
                     value = number(text)
                     row[key] = text if value is None else value
-            groups: "dict[tuple, Row]" = {}
+            groups: dict[tuple, Row] = {}
             for row in rows:
-                group = groups.setdefault((order(row["verb"]), order(row["digits"])), {"verb": row["verb"], "digits": row["digits"], "count": 0})
+                group = groups.setdefault(
+                    (order(row["verb"]), order(row["digits"])),
+                    {"verb": row["verb"], "digits": row["digits"], "count": 0},
+                )
                 group["count"] += 1
-            return sorted(groups.values(), key=lambda group: (-group["count"], order(group["verb"]), order(group["digits"])))
+            return sorted(
+                groups.values(), key=lambda group: (-group["count"], order(group["verb"]), order(group["digits"]))
+            )
 
         return (f"parse message /{source}/ | count by verb, digits", run), ["verb", "digits", "count"]
 
@@ -257,7 +272,7 @@ class Maker:
         by = self.pick.choice([None, "level", "service", "status"])
 
         def run(rows: Rows) -> Rows:
-            counts: "dict[tuple, int]" = {}
+            counts: dict[tuple, int] = {}
             values = {order(row.get(by)): row.get(by) for row in rows} if by else {(): None}
             for row in rows:
                 key = (row["time"] // length * length, order(row.get(by)) if by else ())
@@ -277,7 +292,7 @@ class Maker:
         """Group rows."""
         keys = list(dict.fromkeys(self.field(columns) for _ in range(self.pick.choice([0, 1, 1, 1, 2]))))
         keys = [key for key in keys if key != "time"]
-        buckets: "dict[str, int]" = {}
+        buckets: dict[str, int] = {}
         if columns is None and self.pick.random() < 0.2:
             keys, buckets = [*keys, "time"], {"time": 3_600_000_000_000}
         elif keys and keys[0] in ("duration_ms", "queue_ms", "bytes", "count"):
@@ -287,11 +302,15 @@ class Maker:
         free = next(each for each in ("n", "m", "o") if each not in keys)
         parts = [part for part in parts if part[1] not in keys] or [(f"count as {free}", free, len)]
         written = {"time": "time 1h"} | {key: f"{name(key)} 500" for key in buckets if key != "time"}
-        by = f" by {', '.join(written.get(key, name(key)) if key in buckets else name(key) for key in keys)}" if keys else ""
+        by = (
+            f" by {', '.join(written.get(key, name(key)) if key in buckets else name(key) for key in keys)}"
+            if keys
+            else ""
+        )
         is_count = is_count and parts[0][0] == "count"
 
         def run(rows: Rows) -> Rows:
-            groups: "dict[tuple, tuple[list, Rows]]" = {}
+            groups: dict[tuple, tuple[list, Rows]] = {}
             if not keys:
                 groups[()] = ([], [])
             for row in rows:
@@ -311,7 +330,9 @@ class Maker:
         text = "count" if is_count else f"stats {', '.join(text for text, _, _ in parts)}"
         return (f"{text}{by}", run), [*keys, *(column for _, column, _ in parts)]
 
-    def aggregates(self, columns: "list[str] | None", keys: "list[str]") -> "list[tuple[str, str, Callable[[Rows], object]]]":
+    def aggregates(
+        self, columns: "list[str] | None", keys: "list[str]"
+    ) -> "list[tuple[str, str, Callable[[Rows], object]]]":
         """Return the text, the column and the calculation of some aggregates."""
         made = []
         for _ in range(self.pick.randrange(1, 4)):
@@ -321,7 +342,9 @@ class Maker:
             calculate = AGGREGATES[function]
             text = f"{function}({name(field)})"
             column = f"a{len(made)}"
-            made.append((f"{text} as {column}", column, lambda rows, calculate=calculate, field=field: calculate(rows, field)))
+            made.append(
+                (f"{text} as {column}", column, lambda rows, calculate=calculate, field=field: calculate(rows, field))
+            )
         text, holds = self.condition(1, columns)
         made.append((f"share({text}) as part", "part", lambda rows: share(rows, holds)))
         return made
@@ -337,7 +360,13 @@ def bucket(value: object, length: "int | None") -> object:
     if length is None:
         return int(value) if isinstance(value, float) and value.is_integer() else value
     found = number(value)
-    return None if found is None else math.floor(found / length) * length if isinstance(found, float) else found // length * length
+    return (
+        None
+        if found is None
+        else math.floor(found / length) * length
+        if isinstance(found, float)
+        else found // length * length
+    )
 
 
 def numbers(rows: Rows, field: str) -> list:

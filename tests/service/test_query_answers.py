@@ -1,6 +1,8 @@
 """Random queries have the same answers on SQLite, on PostgreSQL, and in plain Python."""
 
+import json
 import os
+import re
 import time
 
 import incident
@@ -9,6 +11,20 @@ import query_stores
 
 RECORDS = 400
 QUERIES = 100_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 2_000
+
+
+#: A count by one field at the end is the work of the store: it groups by the text of a value.
+STORED_COUNT = re.compile(r"[^|]*(\| where [^|]*)*\| count by [^|, ]+")
+
+
+def by_text(rows: "list[dict]") -> "list[dict]":
+    """Return counts with the values as text, in the order of a store."""
+
+    def text(value: object) -> object:
+        return value if value is None or isinstance(value, str) else json.dumps(value)
+
+    made = [{key: value if key == "count" else text(value) for key, value in row.items()} for row in rows]
+    return sorted(made, key=lambda row: (-row["count"], [query_model.order(value) for value in row.values()]))
 
 
 def is_same(one: object, two: object) -> bool:
@@ -31,6 +47,8 @@ def test_random_queries_have_the_same_answers_on_both_stores_and_in_python(start
             place = f"seed {seed}, query {number}, {store}: {text}"
             assert status == 200, f"{place}\n{remarks}"
             found = [query_stores.flat(row) for row in rows]
+            if STORED_COUNT.fullmatch(text):
+                expected, found = by_text(expected), by_text(found)
             wanted = [{key: row.get(key) for key in found[0]} for row in expected] if found else expected
             assert len(wanted) == len(found), f"{place}\n{wanted[:3]}\n{found[:3]}"
             for one, two in zip(wanted, found):

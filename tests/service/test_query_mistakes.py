@@ -1,4 +1,4 @@
-"""A query with a mistake is answered, or refused with the place and a fix; never does it find nothing without a word."""
+"""A query with a mistake is answered, or refused with the place and a fix; it is never empty without a word."""
 
 import os
 import random
@@ -129,7 +129,7 @@ def test_a_typing_error_is_never_silent(asked, words):
     queries = [query for _, query, _, _ in test_query_questions.questions(asked)]
     for _ in range(MUTATIONS):
         query = pick.choice(queries)
-        names = [found for found in re.finditer(r"[a-z_]{3,}", query)]
+        names = list(re.finditer(r"[a-z_]{3,}", query))
         found = pick.choice(names)
         at = pick.randrange(found.start(), found.end())
         changed = pick.choice(
@@ -137,7 +137,7 @@ def test_a_typing_error_is_never_silent(asked, words):
                 query[:at] + query[at + 1 :],
                 query[:at] + pick.choice(words) + query[at:],
                 query[:at] + query[at + 1 : at + 2] + query[at] + query[at + 2 :],
-                query[:at] + pick.choice("|()\"=<>~,*") + query[at:],
+                query[:at] + pick.choice('|()"=<>~,*') + query[at:],
             ]
         )
         try:

@@ -90,46 +90,188 @@ def questions(asked) -> "list[tuple[int, str, dict, object]]":
         (4, "level>=error | count by service", {}, facts.count(facts.errors(), "service")),
         (5, "level>=error | count by service, host", {}, facts.count(facts.errors(), "service", "host")),
         (6, "voucher | stats distinct(user) as users", {}, [{"users": len(per(vouchers, "user"))}]),
-        (7, "level>=error user=* | count by user | limit 5", of_day, facts.count([row for row in now_errors if "user" in row], "user")[:5]),
-        (8, "bytes=* | stats sum(bytes) as sent by service", {}, [{"service": name, "sent": sum(row.get("bytes", 0) for row in rows if row["service"] == name)} for name in per([row for row in rows if "bytes" in row], "service")]),
-        (9, "duration_ms=* | stats p50(duration_ms) as a, p95(duration_ms) as b, p99(duration_ms) as c by service", {}, [
-            {"service": name} | {key: numbers([row for row in rows if row["service"] == name], "duration_ms", share) for key, share in (("a", 50), ("b", 95), ("c", 99))}
-            for name in per([row for row in rows if "duration_ms" in row], "service")
-        ]),
-        (10, "service=finder | top 10 duration_ms | fields duration_ms", {"since": _text((facts.now - 10 * HOUR) // 1_000_000_000)}, [
-            {"duration_ms": value} for value in sorted((row["duration_ms"] for row in finder if row["time"] >= facts.now - 10 * HOUR), reverse=True)[:10]
-        ]),
-        (11, "service=finder duration_ms=* | stats avg(duration_ms) as mean by host | sort mean desc", {}, sorted(
-            ({"host": host, "mean": query_model.mean([row for row in finder if row["host"] == host], "duration_ms")} for host in hosts), key=lambda row: -row["mean"]
-        )),
-        (12, "| top 1 queue_ms | fields time, queue_ms", {}, [{"time": longest["time"], "queue_ms": longest["queue_ms"]}]),
-        (13, "service=finder duration_ms>500 | histogram 1h", {}, _series([row for row in finder if row["duration_ms"] > 500], HOUR)),
+        (
+            7,
+            "level>=error user=* | count by user | limit 5",
+            of_day,
+            facts.count([row for row in now_errors if "user" in row], "user")[:5],
+        ),
+        (
+            8,
+            "bytes=* | stats sum(bytes) as sent by service",
+            {},
+            [
+                {"service": name, "sent": sum(row.get("bytes", 0) for row in rows if row["service"] == name)}
+                for name in per([row for row in rows if "bytes" in row], "service")
+            ],
+        ),
+        (
+            9,
+            "duration_ms=* | stats p50(duration_ms) as a, p95(duration_ms) as b, p99(duration_ms) as c by service",
+            {},
+            [
+                {"service": name}
+                | {
+                    key: numbers([row for row in rows if row["service"] == name], "duration_ms", share)
+                    for key, share in (("a", 50), ("b", 95), ("c", 99))
+                }
+                for name in per([row for row in rows if "duration_ms" in row], "service")
+            ],
+        ),
+        (
+            10,
+            "service=finder | top 10 duration_ms | fields duration_ms",
+            {"since": _text((facts.now - 10 * HOUR) // 1_000_000_000)},
+            [
+                {"duration_ms": value}
+                for value in sorted(
+                    (row["duration_ms"] for row in finder if row["time"] >= facts.now - 10 * HOUR), reverse=True
+                )[:10]
+            ],
+        ),
+        (
+            11,
+            "service=finder duration_ms=* | stats avg(duration_ms) as mean by host | sort mean desc",
+            {},
+            sorted(
+                (
+                    {
+                        "host": host,
+                        "mean": query_model.mean([row for row in finder if row["host"] == host], "duration_ms"),
+                    }
+                    for host in hosts
+                ),
+                key=lambda row: -row["mean"],
+            ),
+        ),
+        (
+            12,
+            "| top 1 queue_ms | fields time, queue_ms",
+            {},
+            [{"time": longest["time"], "queue_ms": longest["queue_ms"]}],
+        ),
+        (
+            13,
+            "service=finder duration_ms>500 | histogram 1h",
+            {},
+            _series([row for row in finder if row["duration_ms"] > 500], HOUR),
+        ),
         (14, "voucher | stats min(time) as first", {}, [{"first": vouchers[0]["time"]}]),
         (15, "voucher | stats max(time) as last", {}, [{"last": vouchers[-1]["time"]}]),
         (16, "voucher | histogram 10m", {}, _series(vouchers, HOUR // 6)),
         (17, "voucher | count by version", {}, facts.count(vouchers, "version")),
-        (18, "level>=error | stats count by time 1h, service", {}, sorted(
-            facts.count([{**row, "time": row["time"] // HOUR * HOUR} for row in facts.errors()], "time", "service"), key=lambda row: (row["time"], row["service"])
-        )),
-        (19, "level>=error | compare 1d by service", of_day, sorted(
-            ({"service": name, "now": (a := sum(row["service"] == name for row in now_errors)), "before": (b := sum(row["service"] == name for row in before)), "change": a - b} for name in per(now_errors + before, "service")),
-            key=lambda row: (-row["now"], -row["before"], row["service"]),
-        )),
-        (23, "logger=deploy | order asc | fields message", {}, [{"message": row["message"]} for row in rows if row["logger"] == "deploy"]),
+        (
+            18,
+            "level>=error | stats count by time 1h, service",
+            {},
+            sorted(
+                facts.count([{**row, "time": row["time"] // HOUR * HOUR} for row in facts.errors()], "time", "service"),
+                key=lambda row: (row["time"], row["service"]),
+            ),
+        ),
+        (
+            19,
+            "level>=error | compare 1d by service",
+            of_day,
+            sorted(
+                (
+                    {
+                        "service": name,
+                        "now": (a := sum(row["service"] == name for row in now_errors)),
+                        "before": (b := sum(row["service"] == name for row in before)),
+                        "change": a - b,
+                    }
+                    for name in per(now_errors + before, "service")
+                ),
+                key=lambda row: (-row["now"], -row["before"], row["service"]),
+            ),
+        ),
+        (
+            23,
+            "logger=deploy | order asc | fields message",
+            {},
+            [{"message": row["message"]} for row in rows if row["logger"] == "deploy"],
+        ),
         (24, f"| trace {trace} | fields time", {}, [{"time": row["time"]} for row in traced]),
-        (25, f"| trace {trace} | stats first(time) as since by service", {}, [{"service": name, "since": min(row["time"] for row in traced if row["service"] == name)} for name in per(traced, "service")]),
-        (26, f"user={user} path=* | order asc | fields path, status", {}, [{"path": row["path"], "status": row["status"]} for row in rows if row.get("user") == user and "path" in row]),
+        (
+            25,
+            f"| trace {trace} | stats first(time) as since by service",
+            {},
+            [
+                {"service": name, "since": min(row["time"] for row in traced if row["service"] == name)}
+                for name in per(traced, "service")
+            ],
+        ),
+        (
+            26,
+            f"user={user} path=* | order asc | fields path, status",
+            {},
+            [
+                {"path": row["path"], "status": row["status"]}
+                for row in rows
+                if row.get("user") == user and "path" in row
+            ],
+        ),
         (27, "商品 | count", {}, [{"count": 1}]),
-        (28, "reconn* | count", {}, [{"count": sum(any(word.startswith("reconn") for word in words(row["message"])) for row in rows)}]),
+        (
+            28,
+            "reconn* | count",
+            {},
+            [{"count": sum(any(word.startswith("reconn") for word in words(row["message"])) for row in rows)}],
+        ),
         (29, "items[*].sku=sku-7 | count", {}, [{"count": len(with_sku)}]),
-        (30, "request.headers.agent~^curl | count", {}, [{"count": sum(row.get("request", {}).get("headers", {}).get("agent", "").startswith("curl") for row in rows)}]),
-        (31, r"retry | parse message /job (?<kind>\w+)/ | count by kind", {}, sorted(({"kind": kind, "count": count} for kind, count in kinds.items()), key=lambda row: (-row["count"], row["kind"]))),
-        (32, "user in (u1, u2, u3) | count by user", {}, facts.count([row for row in rows if row.get("user") in ("u1", "u2", "u3")], "user")),
-        (33, "level>=error not trace_id exists | count by service", {}, facts.count([row for row in facts.errors() if "trace_id" not in row], "service")),
+        (
+            30,
+            "request.headers.agent~^curl | count",
+            {},
+            [
+                {
+                    "count": sum(
+                        row.get("request", {}).get("headers", {}).get("agent", "").startswith("curl") for row in rows
+                    )
+                }
+            ],
+        ),
+        (
+            31,
+            r"retry | parse message /job (?<kind>\w+)/ | count by kind",
+            {},
+            sorted(
+                ({"kind": kind, "count": count} for kind, count in kinds.items()),
+                key=lambda row: (-row["count"], row["kind"]),
+            ),
+        ),
+        (
+            32,
+            "user in (u1, u2, u3) | count by user",
+            {},
+            facts.count([row for row in rows if row.get("user") in ("u1", "u2", "u3")], "user"),
+        ),
+        (
+            33,
+            "level>=error not trace_id exists | count by service",
+            {},
+            facts.count([row for row in facts.errors() if "trace_id" not in row], "service"),
+        ),
         (34, "finalmark7 | fields service", {}, [{"service": "stock"}]),
-        (36, "| stats max(time) as last by host | sort last", {}, [{"host": host, "last": last} for host, last in sorted(silent.items(), key=lambda pair: pair[1])]),
-        (37, "service=basket level>=error | histogram 1h | where count > 5", {}, [row for row in _series([row for row in base if row["level"] >= 40], HOUR) if row["count"] > 5]),
-        (40, "status exists | stats share(status>=500) as failed by service", of_hour, [{"service": name, "failed": share(name)} for name in per(requests_of_hour, "service")]),
+        (
+            36,
+            "| stats max(time) as last by host | sort last",
+            {},
+            [{"host": host, "last": last} for host, last in sorted(silent.items(), key=lambda pair: pair[1])],
+        ),
+        (
+            37,
+            "service=basket level>=error | histogram 1h | where count > 5",
+            {},
+            [row for row in _series([row for row in base if row["level"] >= 40], HOUR) if row["count"] > 5],
+        ),
+        (
+            40,
+            "status exists | stats share(status>=500) as failed by service",
+            of_hour,
+            [{"service": name, "failed": share(name)} for name in per(requests_of_hour, "service")],
+        ),
     ]
 
 
@@ -139,13 +281,18 @@ def _text(seconds: int) -> str:
 
 def _series(rows, length) -> "list[dict]":
     times = [row["time"] // length * length for row in rows]
-    return [{"time": begin, "count": times.count(begin)} for begin in range(min(times), max(times) + 1, length)]
+    return [
+        {"time": begin, "count": times.count(begin)}
+        for begin in (range(min(times), max(times) + 1, length) if times else ())
+    ]
 
 
 def _plain(rows) -> "list[dict]":
     """Return rows with times as nanoseconds."""
     is_time = lambda value: isinstance(value, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", value)  # noqa: E731
-    return [{key: incident.nanoseconds(value) if is_time(value) else value for key, value in row.items()} for row in rows]
+    return [
+        {key: incident.nanoseconds(value) if is_time(value) else value for key, value in row.items()} for row in rows
+    ]
 
 
 def _command(asked, kind, query, parameters, form="ndjson", by_service=True) -> str:
@@ -171,7 +318,7 @@ def test_one_request_answers_a_question(asked):
 
 
 def _is_same(one, two) -> bool:
-    return one == two or isinstance(one, float) and abs(one - two) <= 1e-9 * abs(one)
+    return one == two or (isinstance(one, float) and abs(one - two) <= 1e-9 * abs(one))
 
 
 def test_neighbours_of_a_record_are_found_by_its_id(asked):
@@ -195,7 +342,7 @@ def test_neighbours_of_a_record_are_found_by_its_id(asked):
 def test_kinds_of_errors_are_found_and_those_that_are_new(asked):
     for kind in asked.services:
         found = {row["pattern"]: row["count"] for row in asked.ask(kind, "| errors")[1]}
-        assert found['KeyError: \'<*>\' (File "/srv/basket/views.py", in handle)'] >= 30
+        assert found["KeyError: '<*>' (File \"/srv/basket/views.py\", in handle)"] >= 30
         assert sum(found.values()) == len(Facts(asked.made).errors())
         everything = asked.ask(kind, "exception exists | errors", since="3h")[1]
         new = asked.ask(kind, "exception exists | errors new", since="3h")[1]
@@ -207,7 +354,9 @@ def test_an_inner_query_gives_the_values_of_a_list(asked):
     facts = Facts(asked.made)
     failed = {row["user"] for row in facts.errors() if "user" in row}
     fine = {row["user"] for row in facts.rows if row.get("status") == 404}
-    query = "user in (level>=error | fields user) user not in (status=404 | count by user | fields user) | count by user"
+    query = (
+        "user in (level>=error | fields user) user not in (status=404 | count by user | fields user) | count by user"
+    )
     expected = facts.count([row for row in facts.rows if row.get("user") in failed - fine], "user")
     for kind in asked.services:
         assert expected == asked.ask(kind, query)[1]
@@ -228,7 +377,9 @@ def test_a_table_for_the_ticket_has_a_column_for_each_field(asked):
 
 
 def test_a_table_is_shown_in_columns(asked):
-    text = _command(asked, "sqlite", "service in (finder, vault) | stats count as n, p50(duration_ms) by service, level", {}, "text")
+    text = _command(
+        asked, "sqlite", "service in (finder, vault) | stats count as n, p50(duration_ms) by service, level", {}, "text"
+    )
     head, *rows = text.splitlines()
     assert ["service", "level", "n", "p50(duration_ms)"] == head.split()
     assert {"finder", "vault"} == {row.split()[0] for row in rows} and "ERROR" in text

@@ -18,9 +18,9 @@ mod neighbours;
 mod order;
 mod patterns;
 mod quantiles;
-mod resolve;
 mod rows;
 mod run;
+mod start;
 mod step;
 
 pub use answer::PipelineError;

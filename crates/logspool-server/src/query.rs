@@ -31,7 +31,6 @@ pub mod words;
 
 pub use error::QueryError;
 pub use field::FieldKind;
-pub use formula::Formula;
 pub use literal::{large_integer, number_in};
 pub use matcher::{FieldValues, Matcher, compare_numbers, holds};
 pub use parser::parse;
@@ -39,8 +38,7 @@ pub use pattern::{Pattern, PatternError};
 pub use print::quoted_value;
 pub use sql::{Dialect, Parameter, Sql};
 pub use stage_parser::{FACET_COLUMNS, default_name};
-pub use stages::{
-    Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, Reach, RowColumn,
-    SortKey, StepWork,
+pub use tree::{
+    Aggregate, AggregateFunction, Bucket, ColumnKind, Comparison, Expression, Field, Filter, Formula, GroupKey,
+    Grouping, Literal, Phrase, Pipeline, PipelineStep, Query, Reach, RowColumn, SortKey, Stage, StepWork,
 };
-pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};

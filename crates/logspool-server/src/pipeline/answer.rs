@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::item::Item;
 use super::memory::StepContext;
-use super::step::{self, RunningStep, StepFlow};
+use super::start;
+use super::step::{RunningStep, StepFlow};
 use crate::query::plan::TimeRange;
 use crate::query::{Bucket, Field, FieldKind, Pipeline, Query, QueryError, Stage, StepWork};
 use crate::query_memory::CountMemory;
@@ -106,7 +107,7 @@ impl PipelineAnswer {
         Self {
             from,
             grouped,
-            steps: step::start(pipeline, range, query.limit),
+            steps: start::start(pipeline, range, query.limit),
             positions: pipeline.steps.iter().map(|step| step.position).collect(),
             context,
             limit: query.limit,

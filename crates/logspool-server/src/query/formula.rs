@@ -1,38 +1,10 @@
 //! Formulas of numbers, as in `| let rate = errors / count`.
 
 use super::lexer::unquoted;
-use super::{Field, QueryError};
+use super::{Field, Formula, QueryError};
 
 /// Maximum nesting depth of a formula.
 const MAX_DEPTH: usize = 32;
-
-/// A formula.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Formula {
-    /// A number.
-    Number(f64),
-    /// The number in a column.
-    Column(Field),
-    /// A formula with the other sign.
-    Negative(Box<Self>),
-    /// Two formulas and the sign between them: `+`, `-`, `*` or `/`.
-    Pair(Box<Self>, char, Box<Self>),
-}
-
-impl Formula {
-    /// Calls `found` with each column.
-    pub fn columns<'f>(&'f self, found: &mut impl FnMut(&'f Field)) {
-        match self {
-            Self::Number(_) => {}
-            Self::Column(field) => found(field),
-            Self::Negative(inner) => inner.columns(found),
-            Self::Pair(left, _, right) => {
-                left.columns(found);
-                right.columns(found);
-            }
-        }
-    }
-}
 
 /// Parses the formula in `text[from..until]`.
 pub(super) fn parse(text: &str, from: usize, until: usize) -> Result<Formula, QueryError> {

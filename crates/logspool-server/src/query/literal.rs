@@ -6,7 +6,7 @@ use super::field::FieldKind as Values;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::misread;
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
-use super::stages::ColumnKind;
+use super::tree::ColumnKind;
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
 use crate::decoders::convert;
 use crate::value::Value;

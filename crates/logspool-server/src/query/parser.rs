@@ -15,7 +15,7 @@
 pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
 use super::misread;
-use super::stages::RowColumn;
+use super::tree::RowColumn;
 use super::{Expression, Field, Filter, Phrase, QueryError};
 
 /// Maximum length of a query in bytes. Chosen: it is far more than a person writes, and enough for a program that lists

@@ -17,7 +17,7 @@ use logspool::nearest::nearest;
 use super::field::FieldKind;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::parser::{self, Parser};
-use super::stages::{
+use super::tree::{
     Aggregate, AggregateFunction, Bucket, ColumnKind, GroupKey, Grouping, Pipeline, PipelineStep, Reach, RowColumn,
     SortKey, StepWork,
 };

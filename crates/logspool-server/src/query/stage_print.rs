@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use super::stages::{Aggregate, AggregateFunction, Bucket, GroupKey, Grouping, Pipeline, Reach, SortKey, StepWork};
+use super::tree::{Aggregate, AggregateFunction, Bucket, GroupKey, Grouping, Pipeline, Reach, SortKey, StepWork};
 use super::{Field, Formula, print, stage_parser, time};
 
 impl Display for Pipeline {
