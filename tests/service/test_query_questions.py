@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+import os
 import re
+import subprocess
 import time
 
 import incident
 import pytest
 import query_model
 import query_stores
+
+from suite import pages
 
 HOUR = 3_600_000_000_000
 END = time.time()
@@ -421,3 +425,60 @@ def test_values_that_are_no_numbers_are_counted(asked):
         assert [f"sum(billed) leaves out values that are not numbers: {wrong}"] == remarks["warnings"]
         _, rows, remarks = asked.ask(kind, "| top 3 user")
         assert rows == [] and "count by user" in remarks["warnings"][0]
+
+
+def test_the_commands_of_the_how_to_are_answered(service, tmp_path):
+    made = incident.records(3, time.time(), count=500)
+    for record in made:
+        record["message"] = record["message"].replace("voucher", "coupon")
+    assert service.post("/ingest", incident.lines(made), "application/x-ndjson")[0] == 200
+    service.wait_for(len(made))
+    blocks = pages.blocks(pages.ROOT / "docs" / "how-to" / "find-a-cause.md")
+    commands = [command for block in blocks for command, _ in pages.commands(block)]
+    first = service.query("coupon level>=error | order asc | limit 1")[0]
+    known = [("1795341600000000000-0a1b2c3d4e5f", first["id"]), ("4bf92f3577b34da6a3ce929d0e0e4736", first["trace_id"])]
+    variables = {**os.environ, "PATH": f"{service.binary.parent}:{os.environ['PATH']}", "LOGSPOOL_SERVICE": service.url}
+    assert len(commands) >= 10
+    for command in commands:
+        for example, found in known:
+            command = command.replace(example, found)
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=variables, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout or (tmp_path / "errors.csv").exists(), command
+
+
+def test_facets_and_fields_show_what_can_be_asked(asked):
+    facts = Facts(asked.made)
+    services = facts.count(facts.rows, "service")
+    for kind in asked.services:
+        status, body = asked.services[kind].get("/api/facets?q=level>=debug")
+        rows = [json.loads(line) for line in body.splitlines()]
+        found = [{"service": row["value"], "count": row["count"]} for row in rows if row.get("field") == "service"]
+        assert status == 200 and services[:10] == found
+        assert {"field", "records", "values", "value", "count"} == set(rows[0])
+        place = ["--service", asked.services[kind].url]
+        text = asked.services[kind].command("fields", *place).stdout
+        assert {"level", "host", "service"} <= {line.split()[0] for line in text.splitlines()[1:]}
+        text = asked.services[kind].command("fields", "service", *place, "--format", "csv").stdout
+        assert [["service", "count"], *([row["service"], str(row["count"])] for row in services)] == list(
+            csv.reader(io.StringIO(text))
+        )
+
+
+def test_a_tail_begins_with_the_records_since_a_time(service):
+    lines = [{"message": "old"}, {"message": "older"}]
+    service.post("/ingest", "\n".join(map(json.dumps, lines)).encode(), "application/x-ndjson")
+    service.wait_for(2)
+    tail = subprocess.Popen(
+        [service.binary, "tail", "--service", service.url, "--since", "5m", "--format", "ndjson"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    shown = {json.loads(tail.stdout.readline())["message"] for _ in range(2)}
+    service.post("/ingest", b'{"message": "new"}', "application/x-ndjson")
+    shown.add(json.loads(tail.stdout.readline())["message"])
+    tail.kill()
+    tail.wait()
+    tail.stdout.close()
+    assert {"old", "older", "new"} == shown
