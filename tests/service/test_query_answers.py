@@ -10,7 +10,7 @@ import query_model
 import query_stores
 
 RECORDS = 400
-QUERIES = 100_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 2_000
+QUERIES = 100_000 if os.environ.get("LOGSPOOL_FAULTS") == "full" else 1_000
 
 
 #: A count by one field at the end is the work of the store: it groups by the text of a value.

@@ -1,6 +1,6 @@
 //! Runs the stages that no store answers: groups, sorting, formulas and others.
 //!
-//! A [`PipelineAnswer`] reads the rows of a store and passes each to the first step. A step passes its rows to the next
+//! A pipeline reads the rows of a store and passes each to the first step. A step passes its rows to the next
 //! one, at once or when it has all of them. Steps that keep rows have a limit of memory, because many queries run at the
 //! same time.
 

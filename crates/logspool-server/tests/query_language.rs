@@ -170,7 +170,7 @@ fn errors_have_the_position_and_a_fix() {
         ),
         (0, "this is no path: write items[*].sku or items[0].sku, or quote the key", "items[x].sku=A"),
         (9, "the query in parentheses returns whole records: end it with | fields FIELD", "user in (a | limit 5)"),
-        (9, "a list has several values: compare it in a condition, or write items[0].sku", "|count by items[*].sku"),
+        (10, "a list has several values: compare it in a condition, or write items[0].sku", "|count by items[*].sku"),
         (
             9,
             "expected the id of a record: write | around ID 30s, or | around ID 10 (`id` of a record in JSON)",

@@ -111,7 +111,7 @@ impl PipelineAnswer {
             positions: pipeline.steps.iter().map(|step| step.position).collect(),
             context,
             limit: query.limit,
-            keeps_end: works().filter(is_order).last().is_some_and(is_series),
+            keeps_end: works().rfind(is_order).is_some_and(is_series),
             draws_intervals: works().all(|work| matches!(work, StepWork::Fill { by: None, .. })),
             ready: VecDeque::new(),
             returned: 0,

@@ -10,7 +10,7 @@
 //!         | FIELD "exists"
 //! ```
 //!
-//! [`super::stage_parser`] has the grammar of the stages.
+//! `stage_parser.rs` has the grammar of the stages.
 
 pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
