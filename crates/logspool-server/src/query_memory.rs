@@ -31,8 +31,8 @@ impl QueryMemory {
         self.bytes
     }
 
-    /// Adds `bytes` to this query's part and to the total of all queries. Returns false if the total now exceeds
-    /// [`MAX_TOTAL_BYTES`]. Even then the bytes stay added until this value is dropped.
+    /// Adds `bytes` to this query's part and to the total of all queries. Returns false if the total now exceeds the
+    /// limit. Even then the bytes stay added until this value is dropped.
     pub fn take(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
         // Relaxed is enough here and in `drop`: no other memory access depends on this counter.
