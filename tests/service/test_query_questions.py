@@ -451,7 +451,7 @@ def test_facets_and_fields_show_what_can_be_asked(asked):
     facts = Facts(asked.made)
     services = facts.count(facts.rows, "service")
     for kind in asked.services:
-        status, body = asked.services[kind].get("/api/facets?q=level>=debug")
+        status, body = asked.services[kind].get("/api/facets?q=level%3E%3Ddebug")
         rows = [json.loads(line) for line in body.splitlines()]
         found = [{"service": row["value"], "count": row["count"]} for row in rows if row.get("field") == "service"]
         assert status == 200 and services[:10] == found
