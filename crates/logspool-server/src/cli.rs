@@ -5,6 +5,7 @@ mod check;
 mod client;
 mod colour;
 mod failure;
+mod fields;
 mod query;
 mod recover;
 mod serve;
@@ -37,6 +38,7 @@ struct Arguments {
 enum Command {
     Serve(serve::ServeArguments),
     Query(query::QueryArguments),
+    Fields(fields::FieldsArguments),
     Tail(tail::TailArguments),
     Stats(stats::StatsArguments),
     CheckConfig(check::CheckArguments),
@@ -99,6 +101,7 @@ pub fn main() -> ExitCode {
     let done = match given.command {
         Command::Serve(arguments) => serve::run(arguments),
         Command::Query(arguments) => query::run(&arguments),
+        Command::Fields(arguments) => fields::run(arguments),
         Command::Tail(arguments) => tail::run(&arguments),
         Command::Stats(arguments) => stats::run(&arguments),
         Command::CheckConfig(arguments) => check::run(&arguments),

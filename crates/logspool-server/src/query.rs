@@ -9,6 +9,7 @@
 
 mod error;
 mod field;
+mod formula;
 pub mod functions;
 mod lexer;
 mod list;
@@ -16,20 +17,28 @@ mod literal;
 mod matcher;
 mod misread;
 pub mod parser;
+pub mod path;
 mod pattern;
 pub mod plan;
 mod print;
 mod sql;
+mod stage_parser;
+mod stage_print;
+mod stages;
 pub mod time;
 mod tree;
 pub mod words;
 
 pub use error::QueryError;
 pub use field::FieldKind;
-pub use literal::large_integer;
-pub use matcher::Matcher;
+pub use literal::{large_integer, number_in};
+pub use matcher::{FieldValues, Matcher, compare_numbers, holds};
 pub use parser::parse;
 pub use pattern::{Pattern, PatternError};
 pub use print::quoted_value;
 pub use sql::{Dialect, Parameter, Sql};
-pub use tree::{Comparison, Expression, Field, Filter, Literal, Phrase, Query, Stage};
+pub use stage_parser::{FACET_COLUMNS, default_name};
+pub use tree::{
+    Aggregate, AggregateFunction, Bucket, ColumnKind, Comparison, Expression, Field, Filter, Formula, GroupKey,
+    Grouping, Literal, Phrase, Pipeline, PipelineStep, Query, Reach, RowColumn, SortKey, Stage, StepWork,
+};

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 
 use crate::cancel::CancelToken;
 use crate::clock::now_ns;
-use crate::query::{Query, Stage, plan};
+use crate::query::plan::TimeRange;
+use crate::query::{Pipeline, Query, Stage, plan};
+pub use crate::stores::LeftOut;
 use crate::stores::QueryReader;
 use count::count;
 
@@ -23,18 +25,6 @@ const COUNT_TIME: Duration = Duration::from_secs(1);
 /// Maximum difference between the clocks of a service and of a client that asks for `time>now`, in nanoseconds. Chosen:
 /// clocks that are kept by a time server differ by far less.
 const CLOCKS_NS: i64 = 60_000_000_000;
-
-/// The rows that the limit of a query cut off.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum LeftOut {
-    /// The answer has all rows.
-    #[default]
-    Nothing,
-    /// The answer lacks this number of rows.
-    Rows(u64),
-    /// The answer may lack rows. Counting them would have taken too long.
-    Unknown,
-}
 
 /// The remarks on an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,6 +42,10 @@ pub struct Remarks {
 pub struct AskedQuery {
     /// The query for the store.
     pub query: Query,
+    /// The steps after the query of the store.
+    pub pipeline: Pipeline,
+    /// The time range, as far as the author of the query named it.
+    pub range: TimeRange,
     /// The time of the question, if the query ends then because it names no end.
     ends_now: Option<i64>,
 }
@@ -62,28 +56,50 @@ impl AskedQuery {
         let (since, until) = plan::time_range(&query.filter);
         let asks_for_future = query.since_ns.max(since).is_some_and(|since| since >= now_ns.saturating_sub(CLOCKS_NS));
         let ends_now = (query.until_ns.is_none() && until.is_none() && !asks_for_future).then_some(now_ns);
+        let since_ns = query.since_ns.max(since);
+        // A series that begins at a named time ends now.
+        let until_ns = query.until_ns.into_iter().chain(until).min().or(ends_now.filter(|_| since_ns.is_some()));
         query.until_ns = query.until_ns.or(ends_now);
-        Self { query, ends_now }
+        Self { query, pipeline: Pipeline::default(), range: TimeRange { since_ns, until_ns }, ends_now }
+    }
+
+    /// Adds the steps after the query of the store.
+    pub fn with_pipeline(self, pipeline: Pipeline) -> Self {
+        Self { pipeline, ..self }
+    }
+
+    /// The rows of the answer, for people.
+    fn row_names(stage: Option<&Stage>, pipeline: &Pipeline) -> (&'static str, &'static str) {
+        match (stage, pipeline.steps.is_empty() || pipeline.columns.is_none()) {
+            (Some(Stage::Histogram { .. }), _) => ("intervals", "newest"),
+            (_, false) => ("rows", "first"),
+            (None, true) => ("records match", if pipeline.steps.is_empty() { "newest" } else { "first" }),
+            (Some(Stage::CountBy(_)), true) => ("values", "most frequent"),
+            (Some(Stage::LastBy(_)), true) => ("values", "newest"),
+        }
     }
 }
 
 impl Remarks {
-    /// The remarks on an answer with `shown` rows. `cut` is the number of rows that the store itself reports as cut off.
+    /// The remarks on an answer with `shown` rows. `cut` are the rows that are known to be cut off. For a query with
+    /// steps, `shown` is the number of rows that they read.
     pub fn of_answer(
         answers: &dyn QueryReader,
         asked: &AskedQuery,
         shown: u64,
-        cut: u64,
+        cut: LeftOut,
         cancel: &CancelToken,
     ) -> Self {
         let query = &asked.query;
         let left_out = match &query.stage {
-            Some(_) if cut > 0 => LeftOut::Rows(cut),
-            None if query.limit == Some(shown) => match count(answers, query, COUNT_TIME, cancel) {
-                Some(all) if all <= shown => LeftOut::Nothing,
-                Some(all) => LeftOut::Rows(all - shown),
-                None => LeftOut::Unknown,
-            },
+            _ if cut != LeftOut::Nothing => cut,
+            None if query.limit == Some(shown) && asked.pipeline.steps.is_empty() => {
+                match count(answers, query, COUNT_TIME, cancel) {
+                    Some(all) if all <= shown => LeftOut::Nothing,
+                    Some(all) => LeftOut::Rows(all - shown),
+                    None => LeftOut::Unknown,
+                }
+            }
             _ => LeftOut::Nothing,
         };
         let future = asked.ends_now.and_then(|asked_ns| {
@@ -92,7 +108,11 @@ impl Remarks {
             let later = Query { since_ns, until_ns: None, ..query.clone() };
             count(answers, &later, COUNT_TIME, cancel)
         });
-        Self { left_out, future: future.unwrap_or(0), warnings: warnings::find(answers, query, shown, cancel) }
+        Self {
+            left_out,
+            future: future.unwrap_or(0),
+            warnings: warnings::find(answers, query, &asked.pipeline, shown, cancel),
+        }
     }
 
     /// The last line of an answer in JSON. `None`: there is nothing to say.
@@ -135,13 +155,8 @@ impl Remarks {
     }
 
     /// The remarks as sentences about an answer with `shown` rows. `all` is the option that removes the limit.
-    pub fn sentences(&self, stage: Option<&Stage>, shown: u64, all: &str) -> Vec<String> {
-        let (name, which) = match stage {
-            None => ("records match", "newest"),
-            Some(Stage::CountBy(_)) => ("values", "most frequent"),
-            Some(Stage::LastBy(_)) => ("values", "newest"),
-            Some(Stage::Histogram { .. }) => ("intervals", "newest"),
-        };
+    pub fn sentences(&self, stage: Option<&Stage>, pipeline: &Pipeline, shown: u64, all: &str) -> Vec<String> {
+        let (name, which) = AskedQuery::row_names(stage, pipeline);
         let cut = match self.left_out {
             LeftOut::Nothing => None,
             LeftOut::Rows(count) => {
@@ -186,7 +201,7 @@ mod tests {
     #[test]
     fn a_cut_answer_is_described_in_words() {
         let said = |stage: Option<Stage>, left_out| {
-            Remarks { left_out, ..Remarks::default() }.sentences(stage.as_ref(), 100, "--limit 0")
+            Remarks { left_out, ..Remarks::default() }.sentences(stage.as_ref(), &Pipeline::default(), 100, "--limit 0")
         };
 
         assert_eq!(Vec::<String>::new(), said(None, LeftOut::Nothing));

@@ -8,7 +8,9 @@ mod csv;
 mod histogram;
 mod ndjson;
 mod output;
+mod record_table;
 mod style;
+mod table;
 mod text;
 
 pub use output::Output;

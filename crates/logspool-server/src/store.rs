@@ -8,6 +8,7 @@ use crate::cancel::CancelToken;
 use crate::delivery::{Delivery, Outcome};
 use crate::query::Query;
 use crate::record::Record;
+use crate::value::Value;
 
 /// Takes records. A store has one writer thread, so all writes to it happen in one order.
 pub trait Store: Send {
@@ -143,6 +144,18 @@ pub trait QueryAnswer: Send {
     }
 }
 
+/// The rows that the limit of a query cut off.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LeftOut {
+    /// The answer has all rows.
+    #[default]
+    Nothing,
+    /// The answer lacks this number of rows.
+    Rows(u64),
+    /// The answer may lack rows. Counting them would have taken too long.
+    Unknown,
+}
+
 /// Progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerProgress {
@@ -162,7 +175,12 @@ pub enum AnswerRow<'a> {
     Count(Option<&'a str>, u64),
     /// The time at which an interval begins, in nanoseconds since 1970, and the number of records in it.
     Interval(i64, u64),
+    /// The columns of a row with their values, in order. Times are integers.
+    Row(&'a RowValues),
 }
+
+/// The columns of a row, each with its value.
+pub type RowValues = Vec<(Arc<str>, Value<'static>)>;
 
 /// Whether the reader of an answer wants more rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ pub mod mark;
 pub mod private;
 
 pub use crate::store::{
-    ANSWER_UNREAD, AnswerProgress, AnswerRow, GapCounts, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow, Store,
-    StoreError, WriteResult,
+    ANSWER_UNREAD, AnswerProgress, AnswerRow, GapCounts, LeftOut, QUERY_CANCELLED, QueryAnswer, QueryReader, RowFlow,
+    RowValues, Store, StoreError, WriteResult,
 };
 pub use address::StoreAddress;
 

@@ -136,6 +136,7 @@ fn rows(reader: &PostgresReader, query: &Query) -> Vec<(String, u64)> {
             AnswerRow::Record(record) => panic!("expected a number, found {record:?}"),
             AnswerRow::Count(value, count) => (value.unwrap_or("-").to_owned(), count),
             AnswerRow::Interval(begin, count) => (begin.to_string(), count),
+            AnswerRow::Row(values) => panic!("expected a number, found {values:?}"),
         });
         RowFlow::Continue
     };

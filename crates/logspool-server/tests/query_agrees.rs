@@ -233,17 +233,25 @@ fn sql_for_postgres_uses_its_dialect() {
         ("(logger ~ $1::text)", "logger~^a"),
         ("((fields ->> $1::text) ~ $2::text)", "k~^a"),
         ("((fields -> $1::text)::text = 'true')", "k=true"),
-        ("(jsonb_typeof(fields -> $1::text) = 'string' AND (fields ->> $1::text) = $2::text)", "k=a"),
+        ("(jsonb_typeof((fields -> $1::text)) = 'string' AND (fields ->> $1::text) = $2::text)", "k=a"),
         (
-            "(CASE WHEN jsonb_typeof(fields -> $1::text) = 'number' \
+            "(CASE WHEN jsonb_typeof((fields -> $1::text)) = 'number' \
                 THEN (fields ->> $1::text)::numeric > $2::int8 \
-                WHEN jsonb_typeof(fields -> $1::text) = 'string' \
+                WHEN jsonb_typeof((fields -> $1::text)) = 'string' \
                 THEN CASE WHEN (fields ->> $1::text) ~ '^-?[1-9][0-9]{18,37}$' \
                 THEN (fields ->> $1::text)::numeric NOT BETWEEN -9223372036854775808 AND 9223372036854775807 \
                 AND (fields ->> $1::text)::numeric > $2::int8 END END)",
             "k>1",
         ),
         ("((host = $1::text) OR ((level < $2::int8) IS NOT TRUE))", "not (host!=a level<30)"),
+        ("(jsonb_typeof((fields -> $1::text)) <> 'null')", "k=*"),
+        (
+            "(EXISTS (SELECT FROM jsonb_path_query(CASE WHEN fields ? $1::text \
+                THEN jsonb_build_array(fields -> $1::text) ELSE fields END, \
+                (CASE WHEN fields ? $1::text THEN 'strict $[0]' ELSE $2::text END)::jsonpath) AS found (value) \
+                WHERE jsonb_typeof(found.value) = 'string' AND (found.value #>> '{}') = $3::text))",
+            "a.b[*].c=x",
+        ),
     ] {
         let mut sql = Sql::new(Dialect::Postgres);
         sql.condition(&parse(text, 0).unwrap().filter);

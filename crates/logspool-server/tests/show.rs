@@ -1,7 +1,8 @@
 //! Answers as people and programs see them.
 
-use logspool_server::query::{Field, Stage};
+use logspool_server::query::{Field, Pipeline, Stage};
 use logspool_server::record::Record;
+use logspool_server::record_id::RecordId;
 use logspool_server::show::{Colour, Format, Output, TextStyle};
 use logspool_server::stores::AnswerRow;
 use logspool_server::value::Value;
@@ -150,7 +151,7 @@ fn lines_of_json_are_records_with_their_time_as_text() {
     assert!(!line.trim_end().contains(logspool_server::visible::needs_escape), "{line}");
     assert_eq!(
         serde_json::json!({
-            "time": "2026-11-22T10:00:00.125000000Z", "time_ns": TIME, "level": 30, "logger": "lo\rg",
+            "id": RecordId::of(&hostile()).to_string(), "time": "2026-11-22T10:00:00.125000000Z", "time_ns": TIME, "level": 30, "logger": "lo\rg",
             "message": "one\ntwo\u{1b}[31m", "host": "a\u{1b}[2Jb", "exception": "Traceback:\n\u{9b}31m\u{202e}x\r\n",
             "fields": {"k\n": "\u{202e}v", "list": ["\u{7f}"]},
         }),
@@ -225,4 +226,38 @@ fn a_record_is_shown_the_same_alone_and_among_others() {
     let alone: String = rows.iter().map(|row| shown(std::slice::from_ref(row), Format::Text, None, PLAIN)).collect();
 
     assert_eq!(alone, shown(&rows, Format::Text, None, PLAIN));
+}
+
+#[test]
+fn csv_of_a_query_has_a_column_for_each_field_and_names_of_levels() {
+    let with = |fields: &[(&'static str, Value<'static>)]| Record {
+        fields: fields.iter().cloned().map(|(name, value)| (name.into(), value)).collect(),
+        ..record(40, "shop", "m")
+    };
+    let look = TextStyle { colour: Colour::Off, columns: 80 };
+    let mut output = Output::new(Vec::new(), Format::Csv, None, look).with_columns(&Pipeline::default());
+    let rows = [
+        with(&[("user", Value::text("u,1")), ("host", Value::Int(5))]),
+        with(&[("status", Value::Int(500)), ("items", Value::List(vec![Value::Int(1)]))]),
+    ];
+    let ids = [0, 1].map(|at| RecordId::of(&rows[at]).to_string());
+    for row in rows {
+        output.row(&AnswerRow::Record(row)).unwrap();
+    }
+    for number in 0..1_000 {
+        let late = if number < 998 { "user" } else { "late" };
+        output.row(&AnswerRow::Record(with(&[(late, Value::Int(number))]))).unwrap();
+    }
+
+    let text = String::from_utf8(output.finish().unwrap()).unwrap();
+    let lines: Vec<_> = text.split("\r\n").collect();
+    let begin = "2026-11-22T10:00:00.125000000Z,ERROR,shop,m,,,,,,,,,,,,,,";
+    assert!(
+        lines[0].starts_with("id,time,level,logger,message,")
+            && lines[0].ends_with("user,fields.host,status,items,fields")
+    );
+    assert_eq!(format!("{},{begin},\"u,1\",5,,,", ids[0]), lines[1]);
+    assert_eq!(format!("{},{begin},,,500,[1],", ids[1]), lines[2]);
+    assert!(lines[1002].ends_with(",,,,,\"{\"\"late\"\":999}\""), "{}", lines[1002]);
+    assert_eq!(1_004, lines.len());
 }

@@ -10,7 +10,9 @@ use logspool_server::batch::{Arrival, Batch};
 use logspool_server::cancel::CancelToken;
 use logspool_server::delivery::{Chunk, Delivery, Outcome};
 use logspool_server::limits::parts::Retention;
+use logspool_server::pipeline::RunningQuery;
 use logspool_server::query::{Expression, Query, parse};
+use logspool_server::query_memory::CountMemory;
 use logspool_server::record::Record;
 use logspool_server::remarks::{AskedQuery, LeftOut, Remarks};
 use logspool_server::stores::kind::{StoreKind, StoreSettings};
@@ -65,7 +67,7 @@ fn delivery(records: &[Record<'_>]) -> Arc<Delivery> {
 
 /// The records of a query's answer.
 fn find(reader: &dyn QueryReader, text: &str) -> Vec<Record<'static>> {
-    let Expression { filter, stage } = parse(text, now_ns()).unwrap();
+    let Expression { filter, stage, .. } = parse(text, now_ns()).unwrap();
     let mut found = Vec::new();
     let each = &mut |row: AnswerRow<'_>| {
         let AnswerRow::Record(record) = row else { panic!("expected a record, found {row:?}") };
@@ -232,23 +234,27 @@ fn the_newest_record_of_each_value_is_found() {
 
 /// The rows of an answer as text, and the remarks on it.
 fn answer(reader: &dyn QueryReader, text: &str, limit: u64) -> (String, Remarks) {
-    let Expression { filter, stage } = parse(text, now_ns()).unwrap();
+    let Expression { filter, stage, pipeline } = parse(text, now_ns()).unwrap();
     let query = Query { filter, stage, since_ns: None, until_ns: None, limit: Some(limit) };
-    let asked = AskedQuery::new(query, now_ns());
+    let asked = AskedQuery::new(query, now_ns()).with_pipeline(pipeline);
     let mut rows = Vec::new();
     let mut each = |row: AnswerRow<'_>| {
         rows.push(match row {
             AnswerRow::Record(record) => record.message.into_owned(),
             AnswerRow::Count(value, count) => format!("{}:{count}", value.unwrap_or("-")),
             AnswerRow::Interval(time, count) => format!("{}:{count}", time / 60_000_000_000),
+            AnswerRow::Row(values) => {
+                let values: Vec<_> = values.iter().map(|(_, value)| serde_json::to_string(value).unwrap()).collect();
+                values.join(":")
+            }
         });
         RowFlow::Continue
     };
-    let mut found = reader.begin(&asked.query, &CancelToken::default()).unwrap();
+    let cancel = CancelToken::default();
+    let mut found = RunningQuery::begin(reader, &asked, &CountMemory::default(), &cancel).unwrap();
     while found.resume(&mut each).unwrap() == AnswerProgress::Paused {}
-    let cut = found.left_out();
     let shown = rows.len() as u64;
-    (rows.join(" "), Remarks::of_answer(reader, &asked, shown, cut, &CancelToken::default()))
+    (rows.join(" "), found.remarks(reader, &asked, shown, &cancel))
 }
 
 #[test]
@@ -362,8 +368,14 @@ fn likely_mistakes_in_a_query_are_named() {
                 ],
                 "billed<=500 service=shop | count by service",
             ),
-            (vec![], "nothing"),
-            (vec![], "service=shop host=web-1 nothing"),
+            (vec!["no record of this time range matches nothing"], "nothing"),
+            (vec!["no record of this time range matches nothing"], "service=shop host=web-1 nothing"),
+            (vec!["no record of this time range matches all conditions together"], "service=shop billed=0"),
+            (
+                vec!["no record of this time range has a field `servce`: did you mean `service`?"],
+                "| stats count by servce, host",
+            ),
+            (vec![], "| parse message /(?<x>.)/ | let y = x + 1 | count by x, y"),
             (vec![], "billed=\"1200\""),
             (vec![], "| count by service"),
             (vec![], "| count by host"),

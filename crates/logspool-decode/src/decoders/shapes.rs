@@ -47,7 +47,7 @@ const SHAPES: &[Shape] = &[
         name: "logspool", marks: Marks(TIME_NS), scale: Some(Scale::Python), level: 0,
         keys: &[
             ("time_ns", Part::Nanoseconds), ("fields", Part::Fields), ("arrived_ns", Part::Repeated),
-            ("arrived", Part::Repeated),
+            ("arrived", Part::Repeated), ("id", Part::Repeated),
         ],
     },
     // The names that journald and syslog-ng use.

@@ -1,6 +1,7 @@
 //! `logspool query`.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::sync::Arc;
 use std::time::Instant;
 
 use chrono::SecondsFormat;
@@ -14,12 +15,14 @@ use crate::clock::{now_ns, rfc3339};
 use crate::http;
 use crate::limits::Limits;
 use crate::opening;
+use crate::pipeline::{PipelineError, RunningQuery};
 use crate::query::time::parse_time;
-use crate::query::{self, Expression, Query};
+use crate::query::{self, Expression, Pipeline, Query, StepWork};
+use crate::query_memory::CountMemory;
 use crate::record::Record;
 use crate::remarks::{AskedQuery, Remarks};
 use crate::show::{Colour, Format, Output};
-use crate::stores::{AnswerProgress, AnswerRow, RowFlow, StoreAddress, StoreError};
+use crate::stores::{AnswerProgress, AnswerRow, RowFlow, StoreAddress};
 use crate::value::Value;
 use crate::visible::visible;
 
@@ -30,7 +33,8 @@ const DEFAULT_ROWS: u64 = 100;
 ///
 /// EXPRESSION: words and "phrases" match the message; FIELD=VALUE, !=, <, <=, >, >=, FIELD~"regex"; and (between terms
 /// by itself), or, not, parentheses. Fields: level, logger, message, host, pid, thread, trace_id, time, and any other
-/// key of the records. At the end `| count by FIELD`, `| last by FIELD` or `| histogram 1m`.
+/// key of the records. Then stages: `| count by FIELD`, `| last by FIELD`, `| histogram 1m`, `| stats p95(FIELD) by FIELD`,
+/// `| where`, `| sort`, `| top`, `| limit`, `| fields`, `| let`, `| parse`.
 ///
 /// Examples: `logspool query 'level>=error payment' --since 1h`, `logspool query 'logger=shop | count by level'`.
 #[derive(Debug, clap::Args)]
@@ -38,6 +42,13 @@ pub(super) struct QueryArguments {
     /// The query; default: all records.
     #[arg(default_value = "")]
     expression: String,
+    #[command(flatten)]
+    options: QueryOptions,
+}
+
+/// The options of queries.
+#[derive(Debug, clap::Args)]
+pub(super) struct QueryOptions {
     #[command(flatten)]
     service: client::ServiceArguments,
     /// Read a store directly, without a service: sqlite:FOLDER or postgres://...
@@ -61,9 +72,13 @@ pub(super) struct QueryArguments {
 }
 
 pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
+    ask(&arguments.expression, &arguments.options)
+}
+
+/// Asks a query, and prints its answer.
+pub(super) fn ask(expression: &str, arguments: &QueryOptions) -> Result<(), CommandFailure> {
     let now = now_ns();
-    let expression =
-        query::parse(&arguments.expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
+    let expression = query::parse(expression, now).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     let time = |option: &str, text: &Option<String>| {
         let read = |text: &String| {
             parse_time(text, now).map_err(|error| CommandFailure::Usage(format!("--{option}: {error}")))
@@ -79,31 +94,39 @@ pub(super) fn run(arguments: &QueryArguments) -> Result<(), CommandFailure> {
     let look = arguments.color.text_style();
     let Some(store) = &arguments.store else {
         let out = BufWriter::new(io::stdout().lock());
-        let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+        let output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+        let mut output = output.with_columns(&expression.pipeline);
         let asked = query_service(arguments, since_ns, until_ns, limit, &expression, &mut output);
         // Write the rows that came also if the answer broke off.
         let written = output.finish();
         let (remarks, shown) = asked?;
         written?;
-        print_remarks(&remarks, expression.stage.as_ref(), shown, arguments.color);
+        print_remarks(&remarks, expression.stage.as_ref(), &expression.pipeline, shown, arguments.color);
         return Ok(());
     };
     let out = BufferedStdout::stdout(Instant::now() + Limits::default().query_time())?;
-    let mut output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
-    let Expression { filter, stage } = expression;
-    let query = AskedQuery::new(Query { filter, stage, since_ns, until_ns, limit }, now);
+    let output = Output::new(out, arguments.format, expression.stage.as_ref(), look);
+    let mut output = output.with_columns(&expression.pipeline);
+    let Expression { filter, stage, pipeline } = expression;
+    let query = AskedQuery::new(Query { filter, stage, since_ns, until_ns, limit }, now).with_pipeline(pipeline);
     let asked = query_store(store, &query, &mut output);
     // Write the rows that came also if the answer broke off.
     let written = output.finish();
     let (remarks, shown) = asked?;
     written?;
-    print_remarks(&remarks, query.query.stage.as_ref(), shown, arguments.color);
+    print_remarks(&remarks, query.query.stage.as_ref(), &query.pipeline, shown, arguments.color);
     Ok(())
 }
 
 /// Prints the remarks on an answer with `shown` rows to stderr, below the rows.
-fn print_remarks(remarks: &Remarks, stage: Option<&query::Stage>, shown: u64, color: ColourChoice) {
-    for sentence in remarks.sentences(stage, shown, "--limit 0") {
+fn print_remarks(
+    remarks: &Remarks,
+    stage: Option<&query::Stage>,
+    pipeline: &Pipeline,
+    shown: u64,
+    color: ColourChoice,
+) {
+    for sentence in remarks.sentences(stage, pipeline, shown, "--limit 0") {
         let sentence = visible(&sentence);
         match color.of_messages() {
             Colour::On => eprintln!("\x1b[33m{sentence}\x1b[0m"),
@@ -133,21 +156,25 @@ fn query_store(
     };
     let cancel = CancelToken::default();
     let mut run = || {
-        let mut answer = answers.begin(&asked.query, &cancel)?;
+        let begun = RunningQuery::begin(&*answers, asked, &CountMemory::default(), &cancel);
+        let mut answer = begun?;
         while answer.resume(&mut each)? == AnswerProgress::Paused {}
-        Ok(answer.left_out())
+        Ok(answer)
     };
-    let answered = run().map_err(|error: StoreError| CommandFailure::Failed(error.to_string()));
+    let answered = run().map_err(|error| match error {
+        PipelineError::Store(error) => CommandFailure::Failed(error.to_string()),
+        PipelineError::Query(error) => CommandFailure::Usage(error.to_string()),
+    });
     if let Some(error) = unwritten {
         return Err(error.into());
     }
-    Ok((Remarks::of_answer(&*answers, asked, shown, answered?, &cancel), shown))
+    Ok((answered?.remarks(&*answers, asked, shown, &cancel), shown))
 }
 
 /// Asks the service for lines of JSON and formats the rows in this process, because only this process knows the
 /// terminal. Returns the remarks on the answer and the number of its rows.
 fn query_service(
-    arguments: &QueryArguments,
+    arguments: &QueryOptions,
     since_ns: Option<i64>,
     until_ns: Option<i64>,
     limit: Option<u64>,
@@ -185,6 +212,11 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
         let record = Record::from_json(line).ok_or_else(|| other(line))?;
         return Ok(output.row(&AnswerRow::Record(record))?);
     }
+    if let (Some(_), false) = (&expression.pipeline.columns, draws_intervals(expression)) {
+        let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
+        let row = row.into_iter().map(|(name, value)| (Arc::from(&*name), value.into_owned())).collect();
+        return Ok(output.row(&AnswerRow::Row(&row))?);
+    }
     // Parse the row as a list of pairs, not as a map: the counted field may also be called `count`.
     let Ok(Value::Map(row)) = serde_json::from_str(line) else { return Err(other(line)) };
     let [(name, first), (_, Value::Int(count))] = &row[..] else { return Err(other(line)) };
@@ -199,6 +231,11 @@ fn write_row(line: &str, expression: &Expression, output: &mut Output<impl Write
         _ => return Err(other(line)),
     };
     Ok(output.row(&found)?)
+}
+
+/// True if the rows are those of a store that counts.
+fn draws_intervals(expression: &Expression) -> bool {
+    expression.pipeline.steps.iter().all(|step| matches!(step.work, StepWork::Fill { by: None, .. }))
 }
 
 /// Formats a counted value: text is unchanged, other values are written as JSON.

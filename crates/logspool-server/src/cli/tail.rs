@@ -11,6 +11,7 @@ use super::colour::ColourChoice;
 use super::failure::CommandFailure;
 use crate::clock::now_ns;
 use crate::http;
+use crate::query::time::parse_time;
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal};
 use crate::record::Record;
 use crate::remarks::{LeftOut, Remarks};
@@ -42,6 +43,9 @@ pub(super) struct TailArguments {
     expression: String,
     #[command(flatten)]
     service: client::ServiceArguments,
+    /// First print the records that arrived since this time: 5m, 1h (ago), or a time as 2026-11-22T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
     /// Output format.
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -56,28 +60,41 @@ pub(super) fn run(arguments: &TailArguments) -> Result<(), CommandFailure> {
         query::parse(&arguments.expression, begins).map_err(|error| CommandFailure::Usage(error.to_string()))?;
     // Each line has to appear at once. Rust's stdout is line buffered.
     let output = Output::new(io::stdout().lock(), arguments.format, None, arguments.color.text_style());
+    let since = arguments.since.as_deref().map(|text| parse_time(text, begins)).transpose();
+    let since = since.map_err(|error| CommandFailure::Usage(format!("--since: {error}")))?;
     let mut tail = ReconnectingTail {
         service: &arguments.service,
         expression,
         output,
-        newest: begins,
+        newest: since.map_or(begins, |since| since.saturating_add(OVERLAP_NS)),
         shown: VecDeque::new(),
         fetched: HashMap::new(),
     };
-    let mut lost = tail.follow(false)?;
+    let mut lost = tail.follow(since.map_or(Start::Now, |_| Start::Since))?;
     loop {
         eprintln!("{lost}; connecting again ...");
         let mut pause = RETRY_PAUSES[0];
         lost = loop {
             thread::sleep(pause);
             pause = (2 * pause).min(RETRY_PAUSES[1]);
-            match tail.follow(true) {
+            match tail.follow(Start::Again) {
                 // The service is still away, or it does not accept the request now.
                 Err(CommandFailure::Failed(_)) => {}
                 done => break done?,
             }
         };
     }
+}
+
+/// Which records a connection shows first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Start {
+    /// New records only.
+    Now,
+    /// Those since the time that was asked for.
+    Since,
+    /// Those that arrived while there was no connection.
+    Again,
 }
 
 /// A live tail over several connections.
@@ -96,13 +113,15 @@ struct ReconnectingTail<'a> {
 
 impl ReconnectingTail<'_> {
     /// Shows records until the connection is lost, and returns why.
-    fn follow(&mut self, is_again: bool) -> Result<String, CommandFailure> {
+    fn follow(&mut self, start: Start) -> Result<String, CommandFailure> {
         let body = client::get_body(self.service, "/api/tail", &[("q", &self.expression.to_string())])?;
         let (sender, lines) = mpsc::sync_channel(1_000);
         // Reading has no time limit, so that another thread does it. It ends with the connection or the program.
         thread::spawn(move || BufReader::new(body).lines().try_for_each(|line| sender.send(line)));
-        if is_again {
+        if start == Start::Again {
             eprintln!("connected again");
+        }
+        if start != Start::Now {
             // The service holds new records back meanwhile, so none are lost between the two requests.
             self.fetch_missed()?;
         }
@@ -159,7 +178,7 @@ impl ReconnectingTail<'_> {
         let since = Literal::Int(self.newest.saturating_sub(OVERLAP_NS));
         let arrived = Filter::Compare(Field::Arrived, Comparison::GreaterOrEqual, since);
         let filter = Filter::And(vec![arrived, self.expression.filter.clone()]);
-        let expression = Expression { filter, stage: None }.to_string();
+        let expression = Expression::from(filter).to_string();
         let limit = MAX_FETCHED.to_string();
         let asked = [("q", &*expression), ("until", END), ("limit", &*limit)];
         let body = match client::get_body(self.service, "/api/query", &asked) {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::access::AccessControl;
 use crate::intake::Intake;
 use crate::limits::Limits;
+use crate::query_memory::CountMemory;
 use crate::scheduler::QueryScheduler;
 use crate::stop::StopSignal;
 use crate::stores::QueryReader;
@@ -17,6 +18,8 @@ pub(crate) struct Context {
     pub reader: Option<Arc<dyn QueryReader>>,
     /// Schedules the queries.
     pub scheduler: QueryScheduler,
+    /// The memory of the steps of all queries.
+    pub memory: CountMemory,
     pub limits: Limits,
     pub access: AccessControl,
     pub stop: StopSignal,

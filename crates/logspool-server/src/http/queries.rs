@@ -22,8 +22,10 @@ use crate::cancel::CancelToken;
 use crate::clock::{now_ns, rfc3339};
 use crate::decoders::convert;
 use crate::peer::Peer;
+use crate::pipeline::{PipelineError, RunningQuery};
 use crate::query::time::{parse_duration, parse_time};
 use crate::query::{self, Comparison, Expression, Field, Filter, Literal, Query, Stage};
+use crate::query_memory::CountMemory;
 use crate::remarks::{AskedQuery, Remarks};
 use crate::show::{Colour, Format, Output, TextStyle};
 use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow, StoreError};
@@ -101,7 +103,7 @@ impl QueryParameters {
                 limit => limit,
             },
         };
-        Ok(AskedQuery::new(query, now))
+        Ok(AskedQuery::new(query, now).with_pipeline(expression.pipeline))
     }
 }
 
@@ -119,25 +121,43 @@ pub(super) async fn query(
     if asked.interval.is_some() || asked.by.is_some() {
         return Err(bad_request("`interval` and `by` are for /api/histogram"));
     }
-    let body = answer::start(&context, &peer, write_rows(reader(&context)?, asked.query()?, format)).await?;
+    let body =
+        answer::start(&context, &peer, write_rows(reader(&context)?, asked.query()?, format, context.memory.clone()))
+            .await?;
     let body = interrupted::with_reason(body, format);
     Ok(([(header::CONTENT_TYPE, content_type(format))], body).into_response())
 }
 
+/// `GET /api/facets`: the most frequent values of the most frequent fields of the records that match, as rows.
+pub(super) async fn facets(
+    State(context): State<Context>,
+    Extension(peer): Extension<Peer>,
+    Asked(mut asked): Asked<QueryParameters>,
+) -> Result<Response, HttpError> {
+    if asked.format.is_some() || asked.interval.is_some() || asked.by.is_some() {
+        return Err(bad_request("facets are lines of JSON: remove `format`, `interval` and `by`"));
+    }
+    asked.q.push_str(" | facets");
+    let rows = write_rows(reader(&context)?, asked.query()?, Format::Ndjson, context.memory.clone());
+    let body = answer::start(&context, &peer, rows).await?;
+    let body = interrupted::with_reason(body, Format::Ndjson);
+    Ok(([(header::CONTENT_TYPE, content_type(Format::Ndjson))], body).into_response())
+}
+
 /// Returns a function that writes the rows of an answer.
-fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) -> WriteAnswer {
+fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format, memory: CountMemory) -> WriteAnswer {
     let mut answer = None;
     let mut shown = 0;
-    let mut output = Some(Output::new(
-        Vec::new(),
-        format,
-        asked.query.stage.as_ref(),
-        TextStyle { colour: Colour::Off, columns: COLUMNS },
-    ));
+    let look = TextStyle { colour: Colour::Off, columns: COLUMNS };
+    let output = Output::new(Vec::new(), format, asked.query.stage.as_ref(), look);
+    let mut output = Some(output.with_columns(&asked.pipeline));
     Box::new(move |cancel, pieces| {
         let answer = match &mut answer {
             Some(answer) => answer,
-            none => none.insert(answers.begin(&asked.query, cancel).map_err(|error| unavailable(&error))?),
+            none => none.insert({
+                let begun = RunningQuery::begin(&*answers, &asked, &memory, cancel);
+                begun.map_err(failed)?
+            }),
         };
         let Some(writing) = &mut output else { return Ok(AnswerProgress::Ended) };
         let mut each = |found: AnswerRow<'_>| {
@@ -150,7 +170,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) 
             }
         };
         let resumed = answer.resume(&mut each);
-        if let Err(StoreError::Fatal(_)) = resumed
+        if let Err(PipelineError::Store(StoreError::Fatal(_))) = resumed
             && shown > 0
         {
             // A file is damaged. The client gets the rows of the other files, and then the reason.
@@ -160,7 +180,7 @@ fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) 
             }
             _ = pieces.flush();
         }
-        let progress = resumed.map_err(|error| unavailable(&error))?;
+        let progress = resumed.map_err(failed)?;
         if progress == AnswerProgress::Ended
             && let Some(output) = output.take()
         {
@@ -170,18 +190,18 @@ fn write_rows(answers: Arc<dyn QueryReader>, asked: AskedQuery, format: Format) 
                 pieces.flush()
             });
             rest.map_err(|error| HttpError(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
-            let remarks = Remarks::of_answer(&*answers, &asked, shown, answer.left_out(), cancel);
-            write_remarks(&remarks, format, &asked.query, shown, pieces);
+            let remarks = answer.remarks(&*answers, &asked, shown, cancel);
+            write_remarks(&remarks, format, &asked, shown, pieces);
         }
         Ok(progress)
     })
 }
 
 /// Writes the remarks as the last lines of an answer. CSV has no place for them.
-fn write_remarks(remarks: &Remarks, format: Format, query: &Query, shown: u64, to: &mut AnswerWriter) {
+fn write_remarks(remarks: &Remarks, format: Format, asked: &AskedQuery, shown: u64, to: &mut AnswerWriter) {
     let lines = match format {
         Format::Ndjson => remarks.to_json().into_iter().collect(),
-        Format::Text => remarks.sentences(query.stage.as_ref(), shown, "limit=0"),
+        Format::Text => remarks.sentences(asked.query.stage.as_ref(), &asked.pipeline, shown, "limit=0"),
         Format::Csv => Vec::new(),
     };
     for line in lines {
@@ -202,8 +222,8 @@ pub(super) async fn histogram(
     Extension(peer): Extension<Peer>,
     Asked(asked): Asked<QueryParameters>,
 ) -> Result<Response, HttpError> {
-    let mut query = asked.query()?.query;
-    if query.stage.is_some() {
+    let AskedQuery { mut query, pipeline, .. } = asked.query()?;
+    if query.stage.is_some() || !pipeline.steps.is_empty() {
         return Err(bad_request("a histogram counts records: remove | and the stage after it"));
     }
     if asked.format.is_some() {
@@ -381,6 +401,13 @@ fn reader(context: &Context) -> Result<Arc<dyn QueryReader>, HttpError> {
     context.reader.clone().ok_or_else(none)
 }
 
+fn failed(error: PipelineError) -> HttpError {
+    match error {
+        PipelineError::Store(error) => unavailable(&error),
+        PipelineError::Query(error) => bad_request(error),
+    }
+}
+
 fn unavailable(error: &StoreError) -> HttpError {
     HttpError(StatusCode::SERVICE_UNAVAILABLE, format!("the store cannot answer: {error}"))
 }
@@ -428,7 +455,8 @@ mod tests {
     #[test]
     fn an_unread_answer_pauses_and_resumes_with_the_next_row() {
         let query = Query { filter: Filter::All, stage: None, since_ns: None, until_ns: None, limit: None };
-        let mut produce = write_rows(Arc::new(Endless(0)), AskedQuery::new(query, 0), Format::Ndjson);
+        let mut produce =
+            write_rows(Arc::new(Endless(0)), AskedQuery::new(query, 0), Format::Ndjson, CountMemory::default());
         let mut text = Vec::new();
         for _ in 0..3 {
             let mut pieces = AnswerWriter::unread();

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::{doors, guard, ingest, otlp, page, paths, queries, state, tail};
 use crate::intake::Intake;
 use crate::limits::Limits;
+use crate::query_memory::CountMemory;
 use crate::scheduler::{QueryScheduler, SchedulerSizes};
 use crate::stop::StopSignal;
 use crate::stores::QueryReader;
@@ -27,11 +28,13 @@ pub fn router(
     let threads = reader.as_ref().map_or(1, |reader| reader.max_parallel(limits.query_threads));
     let sizes = SchedulerSizes { threads, places: limits.queries };
     let scheduler = QueryScheduler::new(sizes, intake.metrics.clone());
-    let context = Context { intake, reader, scheduler, limits, access, stop };
+    let memory = CountMemory::default();
+    let context = Context { intake, reader, scheduler, memory, limits, access, stop };
     let open = Router::new().route("/livez", get(state::live)).route("/readyz", get(state::ready));
     let guarded = Router::new()
         .route("/api/query", get(queries::query))
         .route("/api/histogram", get(queries::histogram))
+        .route("/api/facets", get(queries::facets))
         .route("/api/fields", get(queries::fields))
         .route("/api/stats", get(state::stats))
         .route("/api/tail", get(tail::tail))

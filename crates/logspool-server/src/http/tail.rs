@@ -48,7 +48,7 @@ pub(super) async fn tail(
     Parameters(asked): Parameters<TailParameters>,
 ) -> Result<Response, HttpError> {
     let expression = expression(&asked.q, asked.level.as_deref(), now_ns())?;
-    if expression.stage.is_some() {
+    if expression.stage.is_some() || !expression.pipeline.steps.is_empty() {
         let why = "a tail follows records: remove | and the stage after it".to_owned();
         return Err(HttpError(StatusCode::BAD_REQUEST, why));
     }

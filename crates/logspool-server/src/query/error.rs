@@ -14,6 +14,8 @@ const SHOWN_AFTER: usize = 40;
 /// A text that is not a valid query. Its `Display` shows the text around the error, with a caret below the position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueryError {
+    /// The begin of the printed text.
+    failure: &'static str,
     position: usize,
     message: String,
     /// The part of the text around the error, with control characters made visible.
@@ -35,7 +37,13 @@ impl QueryError {
         if length < after.len() {
             shown.push('…');
         }
-        Self { position, message: visible(&message.into()).into_owned(), shown, caret }
+        let message = visible(&message.into()).into_owned();
+        Self { failure: "cannot read the query", position, message, shown, caret }
+    }
+
+    /// Creates the error of a stage that cannot be finished.
+    pub fn while_running(text: &str, position: usize, message: impl Into<String>) -> Self {
+        Self { failure: "cannot answer the query", ..Self::new(text, position, message) }
     }
 
     /// Position of the error, in bytes from the start of the text.
@@ -51,7 +59,8 @@ impl QueryError {
 
 impl fmt::Display for QueryError {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(to, "cannot read the query: {}\n  {}\n  {:>caret$}^", self.message, self.shown, "", caret = self.caret)
+        let Self { failure, message, shown, caret, .. } = self;
+        write!(to, "{failure}: {message}\n  {shown}\n  {:>caret$}^", "")
     }
 }
 

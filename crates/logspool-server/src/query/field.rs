@@ -14,10 +14,12 @@ pub enum FieldKind {
 }
 
 /// All fields except extra keys.
-static KNOWN: [Field; 19] = [
+static KNOWN: [Field; 21] = [
     Field::Time,
     Field::Arrived,
     Field::ArrivalDelay,
+    Field::Hour,
+    Field::Weekday,
     Field::Level,
     Field::Logger,
     Field::Message,
@@ -58,6 +60,8 @@ impl Field {
             Self::Time => "time",
             Self::Arrived => "arrived",
             Self::ArrivalDelay => "arrival_delay",
+            Self::Hour => "time.hour",
+            Self::Weekday => "time.weekday",
             Self::Process => "pid",
             Self::Extra(key) => key,
             other => other.column().unwrap_or_default(),
@@ -86,7 +90,7 @@ impl Field {
             Self::SpanId => "span_id",
             Self::Exception => "exception",
             Self::Stack => "stack",
-            Self::ArrivalDelay | Self::Extra(_) => return None,
+            Self::ArrivalDelay | Self::Hour | Self::Weekday | Self::Extra(_) => return None,
         })
     }
 
@@ -96,6 +100,8 @@ impl Field {
             Self::Time
             | Self::Arrived
             | Self::ArrivalDelay
+            | Self::Hour
+            | Self::Weekday
             | Self::Level
             | Self::Line
             | Self::Process

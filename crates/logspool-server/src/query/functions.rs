@@ -1,5 +1,6 @@
 //! The SQL functions that SQLite needs for the SQL that [`super::Sql`] writes.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -7,12 +8,14 @@ use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Error, Result};
 
-use super::matcher::compare_numbers;
-use super::{Pattern, Phrase, large_integer};
+use super::matcher::{compare_numbers, text_of};
+use super::{Field, FieldValues, Filter, Pattern, Phrase, holds, large_integer, path};
 use crate::cancel::QueryDeadline;
+use crate::record::Record;
+use crate::value::Value;
 
-/// Registers `holds_words(text, phrase)`, `matches(text, pattern)` and `large_order(value, number)` with a connection.
-/// The first two return 1 or 0. For NULL they return 0. The last returns the order of two numbers as -1, 0 or 1. One of
+/// Registers `holds_words(text, phrase)`, `matches(text, pattern)`, `large_order(value, number)` and functions for paths
+/// with a connection. The first two return 1 or 0. For NULL they return 0. The third returns the order of two numbers as -1, 0 or 1. One of
 /// them is an [integer as text](super::large_integer); for other text it returns NULL.
 ///
 /// If the phrase or the pattern is a parameter of a statement, it is compiled once for the statement. These functions
@@ -36,6 +39,34 @@ pub fn register(connection: &Connection, until: &QueryDeadline) -> Result<()> {
         Ok(value.zip(literal).and_then(|(value, literal)| value.order(literal)).map(|order| order as i64))
     })?;
     let time = until.clone();
+    connection.create_scalar_function("path_holds", 2, flags, move |context: &Context<'_>| {
+        check(&time)?;
+        let Some(json) = text(context)? else { return Ok(false) };
+        let filter: Arc<Option<Filter>> = context.get_or_create_aux(1, |value| {
+            value.as_str().map(|text| super::parse(text, 0).ok().map(|parsed| parsed.filter))
+        })?;
+        Ok(filter.as_ref().as_ref().is_some_and(|filter| holds(filter, &JsonFields(Record::fields_from_json(json)))))
+    })?;
+    let time = until.clone();
+    connection.create_scalar_function("path_matches", 3, flags, move |context: &Context<'_>| {
+        check(&time)?;
+        let Some(json) = text(context)? else { return Ok(false) };
+        let name = Field::Extra(context.get_raw(1).as_str()?.to_owned());
+        type Failure = Box<dyn std::error::Error + Send + Sync>;
+        let pattern = context
+            .get_or_create_aux(2, |value| -> std::result::Result<_, Failure> { Ok(Pattern::new(value.as_str()?)?) })?;
+        let filter = Filter::Matches(name, (*pattern).clone());
+        Ok(holds(&filter, &JsonFields(Record::fields_from_json(json))))
+    })?;
+    let time = until.clone();
+    connection.create_scalar_function("path_text", 2, flags, move |context: &Context<'_>| {
+        check(&time)?;
+        let Some(json) = text(context)? else { return Ok(None) };
+        let fields = JsonFields(Record::fields_from_json(json));
+        let found = path::values(context.get_raw(1).as_str()?, |key| fields.extra(key));
+        Ok(found.first().and_then(|value| text_of(value)).map(Cow::into_owned))
+    })?;
+    let time = until.clone();
     connection.create_scalar_function("matches", 2, flags, move |context: &Context<'_>| {
         check(&time)?;
         let Some(text) = text(context)? else { return Ok(false) };
@@ -44,6 +75,23 @@ pub fn register(connection: &Connection, until: &QueryDeadline) -> Result<()> {
             .get_or_create_aux(1, |value| -> std::result::Result<_, Failure> { Ok(Pattern::new(value.as_str()?)?) })?;
         Ok(pattern.is_match(text))
     })
+}
+
+/// The fields of a record without its other parts.
+struct JsonFields<'a>(Vec<(Cow<'a, str>, Value<'a>)>);
+
+impl<'a> FieldValues<'a> for JsonFields<'a> {
+    fn text(&self, _: &Field) -> Option<&str> {
+        None
+    }
+
+    fn number(&self, _: &Field) -> Option<i128> {
+        None
+    }
+
+    fn extra(&self, key: &str) -> Option<&Value<'a>> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
 }
 
 /// A number in SQLite, of any size.

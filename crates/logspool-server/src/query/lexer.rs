@@ -1,7 +1,7 @@
 //! Splits the text of a query into tokens.
 //!
 //! A word ends at white space and at `( ) " | = < > ~ != !~`. Quoted text may contain any character. A quote in quoted
-//! text is written `\"`.
+//! text is written `\"`. In stages, a word ends at a comma, too, and `parse FIELD /REGEX/` has a regular expression.
 
 use std::borrow::Cow;
 
@@ -26,6 +26,10 @@ pub(super) enum TokenKind<'a> {
     Open,
     Close,
     Bar,
+    /// A comma in a stage.
+    Comma,
+    /// The text between two slashes.
+    Regex(&'a str),
     Operator(Operator),
 }
 
@@ -53,14 +57,36 @@ pub(super) fn tokens(text: &str) -> Result<Vec<QueryToken<'_>>, QueryError> {
     if let Some(position) = text.find('\0') {
         return Err(QueryError::new(text, position, "a query cannot contain a NUL character: remove it"));
     }
-    let mut tokens = Vec::new();
+    let mut tokens: Vec<QueryToken<'_>> = Vec::new();
     let mut rest = text.trim_start();
+    // For each open parenthesis: true in a stage.
+    let mut in_stage = vec![false];
     while let Some(first) = rest.chars().next() {
         let position = text.len() - rest.len();
+        let is_stage = in_stage.last().copied().unwrap_or_default();
         let (kind, length) = match first {
-            '(' => (TokenKind::Open, 1),
-            ')' => (TokenKind::Close, 1),
-            '|' => (TokenKind::Bar, 1),
+            '(' => {
+                in_stage.push(is_stage);
+                (TokenKind::Open, 1)
+            }
+            ')' => {
+                if in_stage.len() > 1 {
+                    in_stage.pop();
+                }
+                (TokenKind::Close, 1)
+            }
+            '|' => {
+                in_stage.pop();
+                in_stage.push(true);
+                (TokenKind::Bar, 1)
+            }
+            ',' if is_stage => (TokenKind::Comma, 1),
+            '/' if is_stage && is_after_parse(&tokens) => {
+                let Some(inner) = regex(rest) else {
+                    return Err(QueryError::new(text, position, "this expression is not closed: write / at its end"));
+                };
+                (TokenKind::Regex(inner), inner.len() + 2)
+            }
             '"' => {
                 let Some(inner) = quoted(rest) else {
                     return Err(QueryError::new(text, position, "this quote is not closed: write \" at its end"));
@@ -69,7 +95,11 @@ pub(super) fn tokens(text: &str) -> Result<Vec<QueryToken<'_>>, QueryError> {
             }
             _ => match operator(rest) {
                 Some((written, operator)) => (TokenKind::Operator(operator), written.len()),
-                None => (TokenKind::Word, word_length(rest)),
+                None => {
+                    let length = word_length(rest);
+                    let comma = rest[..length].find(',').filter(|_| is_stage);
+                    (TokenKind::Word, comma.unwrap_or(length))
+                }
             },
         };
         let (token, after) = rest.split_at(length);
@@ -77,6 +107,27 @@ pub(super) fn tokens(text: &str) -> Result<Vec<QueryToken<'_>>, QueryError> {
         rest = after.trim_start();
     }
     Ok(tokens)
+}
+
+/// True after `| parse FIELD`.
+fn is_after_parse(tokens: &[QueryToken<'_>]) -> bool {
+    let [.., bar, name, field] = tokens else { return false };
+    bar.kind == TokenKind::Bar
+        && name.text.eq_ignore_ascii_case("parse")
+        && matches!(field.kind, TokenKind::Word | TokenKind::Quoted(_))
+}
+
+/// The regular expression between the slash at the start of `text` and the closing slash. `\/` does not close it.
+fn regex(text: &str) -> Option<&str> {
+    let inner = &text[1..];
+    let mut bytes = inner.bytes().enumerate();
+    loop {
+        match bytes.next()? {
+            (at, b'/') => return Some(&inner[..at]),
+            (_, b'\\') => drop(bytes.next()?),
+            _ => {}
+        }
+    }
 }
 
 fn operator(text: &str) -> Option<(&'static str, Operator)> {

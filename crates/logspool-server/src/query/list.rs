@@ -8,8 +8,8 @@ const EXPECTED_VALUE: &str =
     "expected a value or `)`: write FIELD in (a, \"b c\"), or quote \"in\" to search for the word";
 
 impl<'a> Parser<'_, 'a> {
-    /// Parses a list from its `in` on. It is true if the field equals any value of the list.
-    pub fn list(&mut self, key: QueryToken<'a>) -> Result<Filter, QueryError> {
+    /// Parses a list or an inner query from its `in` on. It is true if the field equals any value of it.
+    pub fn list(&mut self, key: QueryToken<'a>, depth: usize) -> Result<Filter, QueryError> {
         let at_key = |message: String| QueryError::new(self.text, key.position, message);
         if let Some(message) = misread::reason_of_name(key) {
             return Err(at_key(message));
@@ -20,8 +20,12 @@ impl<'a> Parser<'_, 'a> {
                 key.text
             )));
         };
+        self.check_column(&field, key.position)?;
         self.next();
         let Some(open) = self.next() else { return Err(self.error(EXPECTED_VALUE)) };
+        if let Some(inner) = self.inner_query(depth)? {
+            return Ok(Filter::In(field, Box::new(inner)));
+        }
         let mut any = Vec::new();
         loop {
             let Some(token) = self.tokens.first().copied() else {
@@ -30,6 +34,7 @@ impl<'a> Parser<'_, 'a> {
             };
             match token.kind {
                 TokenKind::Close if !any.is_empty() => break,
+                TokenKind::Comma if !any.is_empty() => {}
                 TokenKind::Quoted(_) => {
                     self.count_term()?;
                     any.push(self.compare(field.clone(), Comparison::Equal, token)?);

@@ -6,6 +6,7 @@ use super::field::FieldKind as Values;
 use super::lexer::{self, Operator, QueryToken, TokenKind};
 use super::misread;
 use super::parser::{self, MAX_DEPTH, MAX_PATTERNS, Parser};
+use super::tree::ColumnKind;
 use super::{Comparison, Field, Filter, Literal, Pattern, QueryError, time};
 use crate::decoders::convert;
 use crate::value::Value;
@@ -21,6 +22,7 @@ impl<'a> Parser<'_, 'a> {
         if let Some(message) = misread::reason_of_name(key) {
             return Err(QueryError::new(self.text, key.position, message));
         }
+        self.check_column(&field, key.position)?;
         let value = match self.tokens.first().copied() {
             Some(token @ QueryToken { kind: TokenKind::Quoted(_), .. }) => token,
             Some(token @ QueryToken { kind: TokenKind::Word, .. }) if !parser::is_keyword(token.text) => token,
@@ -30,6 +32,16 @@ impl<'a> Parser<'_, 'a> {
             Some(_) => return Err(self.error("expected a value: to search for this text, quote it")),
             None => return Err(self.error("expected a value")),
         };
+        if value.kind == TokenKind::Word && value.text == "*" {
+            let is_equal = match operator {
+                Operator::Compare(Comparison::Equal) => true,
+                Operator::Compare(Comparison::NotEqual) if depth < MAX_DEPTH => false,
+                _ => return Err(self.error("`*` stands for any value: write FIELD=* or FIELD!=*")),
+            };
+            let exists = self.exists(key)?;
+            self.next();
+            return Ok(if is_equal { exists } else { Filter::Not(Box::new(exists)) });
+        }
         let filter = match operator {
             Operator::Compare(comparison) => self.compare(field, comparison, value)?,
             Operator::Matches => self.matches(field, value)?,
@@ -70,6 +82,29 @@ impl<'a> Parser<'_, 'a> {
         if !is_quoted && text.contains('*') {
             return Err(self.error("`*` is not a wildcard: write ~\"regex\", or quote the text to search for it"));
         }
+        if !is_quoted && misread::is_in_single_quotes(&text) {
+            let inner = text.trim_matches('\'');
+            return Err(self.error(format!("text has double quotes: write \"{inner}\"")));
+        }
+        // A column of a group, for example the first time.
+        let kind = match &field {
+            Field::Extra(_) => self.kind_of(&field),
+            _ => ColumnKind::Other,
+        };
+        let as_kind = match kind {
+            ColumnKind::Time => Some(Field::Time),
+            ColumnKind::Level => Some(Field::Level),
+            ColumnKind::Other => None,
+        };
+        if let Some(known) = as_kind {
+            return match text.parse() {
+                Ok(number) => Ok(Filter::Compare(field, comparison, Literal::Int(number))),
+                Err(_) => Ok(match self.compare(known, comparison, value)? {
+                    Filter::Compare(_, comparison, literal) => Filter::Compare(field, comparison, literal),
+                    other => other,
+                }),
+            };
+        }
         let (field, literal) = match field {
             Field::ArrivalDelay => match time::parse_delay(&text) {
                 Some(length) => (field, Literal::Int(length)),
@@ -98,10 +133,15 @@ impl<'a> Parser<'_, 'a> {
             Field::Process | Field::Thread if text.parse::<u64>().is_ok_and(|id| id > i64::MAX.cast_unsigned()) => {
                 (field, text.parse().map_or(Literal::Null, Literal::Large))
             }
-            Field::Line | Field::Process | Field::Thread => match text.parse() {
+            Field::Line | Field::Process | Field::Thread | Field::Hour | Field::Weekday => match text.parse() {
                 Ok(number) => (field, Literal::Int(number)),
                 Err(_) => {
-                    let largest = if field == Field::Line { u64::from(u32::MAX) } else { u64::MAX };
+                    let largest = match field {
+                        Field::Hour => 23,
+                        Field::Weekday => 7,
+                        Field::Line => u32::MAX.into(),
+                        _ => u64::MAX,
+                    };
                     return Err(self.error(format!("{} is a whole number up to {largest}", field.name())));
                 }
             },
@@ -129,6 +169,16 @@ pub(super) fn parse_json(text: &str) -> Literal {
         Some(Ok(Value::Int(value))) => Literal::Int(value),
         Some(Ok(Value::Float(value))) => Literal::Float(value),
         _ => Literal::Text(text.to_owned()),
+    }
+}
+
+/// The number that a text is, written as in JSON. `None`: it is no number, or infinite.
+pub fn number_in(text: &str) -> Option<Value<'static>> {
+    match parse_json(text) {
+        Literal::Int(number) => Some(Value::Int(number)),
+        Literal::Float(number) if number.is_finite() => Some(Value::Float(number)),
+        Literal::Large(number) => Some(Value::Float(number as f64)),
+        _ => None,
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::cmp::Ordering;
 
-use super::{Comparison, Field, Filter, Literal, large_integer};
+use super::{Comparison, Field, Filter, Literal, large_integer, path};
 use crate::batch::Row;
 use crate::record::Record;
 use crate::value::Value;
@@ -33,8 +33,8 @@ impl Matcher {
     }
 }
 
-/// The values of a record that a filter needs.
-trait FieldValues<'a> {
+/// The values of a record or row that a filter needs.
+pub trait FieldValues<'a> {
     /// The value of a text field.
     fn text(&self, field: &Field) -> Option<&str>;
 
@@ -76,6 +76,8 @@ impl<'a> FieldValues<'a> for LazyRow<'_, 'a> {
             Field::Time => Some(row.time_ns.into()),
             Field::Arrived => Some(row.arrived_ns.into()),
             Field::ArrivalDelay => Some(i128::from(row.arrived_ns) - i128::from(row.time_ns)),
+            Field::Hour => Some(hour(row.time_ns)),
+            Field::Weekday => Some(weekday(row.time_ns)),
             Field::Level => Some(row.level.into()),
             Field::Line => row.line.map(i128::from),
             Field::Process => row.process.map(i128::from),
@@ -114,6 +116,8 @@ impl<'a> FieldValues<'a> for Record<'a> {
             Field::Time => self.time_ns.map(i128::from),
             Field::Arrived => self.arrived_ns.map(i128::from),
             Field::ArrivalDelay => Some(i128::from(self.arrived_ns?) - i128::from(self.time_ns?)),
+            Field::Hour => self.time_ns.map(hour),
+            Field::Weekday => self.time_ns.map(weekday),
             Field::Level => Some(self.level.into()),
             Field::Line => self.line.map(i128::from),
             Field::Process => self.process.map(i128::from),
@@ -127,17 +131,27 @@ impl<'a> FieldValues<'a> for Record<'a> {
     }
 }
 
-fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
+/// True if the values match the filter.
+pub fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
     match filter {
         Filter::All => true,
         Filter::Phrase(phrase) => parts.text(&Field::Message).is_some_and(|message| phrase.is_in(message)),
-        Filter::Compare(field, Comparison::NotEqual, literal) => order(parts, field, literal) != Some(Ordering::Equal),
+        Filter::Compare(field, Comparison::NotEqual, literal) => {
+            !holds(&Filter::Compare(field.clone(), Comparison::Equal, literal.clone()), parts)
+        }
+        Filter::Compare(Field::Extra(key), comparison, literal) => extras(parts, key)
+            .into_iter()
+            .any(|value| compare_value(value, literal).is_some_and(|order| comparison.accepts(order))),
         Filter::Compare(field, comparison, literal) => {
             order(parts, field, literal).is_some_and(|order| comparison.accepts(order))
         }
         Filter::Matches(Field::Extra(key), pattern) => {
-            parts.extra(key).and_then(text_of).is_some_and(|text| pattern.is_match(&text))
+            extras(parts, key).into_iter().filter_map(text_of).any(|text| pattern.is_match(&text))
         }
+        Filter::Exists(Field::Extra(key)) => extras(parts, key).into_iter().any(|value| *value != Value::Null),
+        Filter::Exists(field) => parts.text(field).is_some() || parts.number(field).is_some(),
+        // Queries inside a filter were replaced by their values.
+        Filter::In(..) => false,
         Filter::Matches(field, pattern) => parts.text(field).is_some_and(|text| pattern.is_match(text)),
         Filter::And(filters) => filters.iter().all(|filter| holds(filter, parts)),
         Filter::Or(filters) => filters.iter().any(|filter| holds(filter, parts)),
@@ -145,10 +159,30 @@ fn holds<'a>(filter: &Filter, parts: &impl FieldValues<'a>) -> bool {
     }
 }
 
+/// The values of an extra key or of a path.
+fn extras<'v, 'a>(parts: &'v impl FieldValues<'a>, key: &str) -> Vec<&'v Value<'a>>
+where
+    'a: 'v,
+{
+    path::values(key, |key| parts.extra(key))
+}
+
+/// Number of nanoseconds in an hour and in a day.
+const HOUR_NS: i64 = 3_600_000_000_000;
+const DAY_NS: i64 = 24 * HOUR_NS;
+
+fn hour(time_ns: i64) -> i128 {
+    (time_ns.rem_euclid(DAY_NS) / HOUR_NS).into()
+}
+
+/// 1970-01-01 was a Thursday, the fourth day.
+fn weekday(time_ns: i64) -> i128 {
+    ((time_ns.div_euclid(DAY_NS) + 3).rem_euclid(7) + 1).into()
+}
+
 /// Compares the value of a field with a literal. `None`: the field has no value, or its value has another type.
 fn order<'a>(parts: &impl FieldValues<'a>, field: &Field, literal: &Literal) -> Option<Ordering> {
     match (field, literal) {
-        (Field::Extra(key), literal) => compare_value(parts.extra(key)?, literal),
         (field, Literal::Int(number)) => Some(parts.number(field)?.cmp(&i128::from(*number))),
         (field, Literal::Large(number)) => Some(parts.number(field)?.cmp(number)),
         (field, Literal::Text(text)) => Some(parts.text(field)?.cmp(text)),
@@ -183,14 +217,14 @@ fn compare_value(value: &Value<'_>, literal: &Literal) -> Option<Ordering> {
 
 /// Compares an integer with a finite double exactly. The integer is not converted to a double, because that would round
 /// large integers.
-pub(super) fn compare_numbers(whole: i128, other: f64) -> Ordering {
+pub fn compare_numbers(whole: i128, other: f64) -> Ordering {
     // The cast drops the fraction and saturates at the limits of the integer type.
     whole.cmp(&(other as i128)).then_with(|| 0.0.partial_cmp(&other.fract()).unwrap_or(Ordering::Equal))
 }
 
 /// The text to which a pattern is applied. A text value is used unchanged, and other values are written as JSON.
 /// `None`: the value is null.
-fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
+pub(super) fn text_of<'v>(value: &'v Value<'_>) -> Option<Cow<'v, str>> {
     match value {
         Value::Null => None,
         Value::Text(text) => Some(Cow::Borrowed(text)),

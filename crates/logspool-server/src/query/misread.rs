@@ -1,7 +1,7 @@
 //! Recognises text that would be read as plain words although its author meant something else, and says what to write.
 
-use super::Field;
 use super::lexer::{QueryToken, TokenKind, is_keyword};
+use super::{Field, path};
 
 /// Maximum length of a word that an error message repeats, in bytes.
 const MAX_SHOWN: usize = 60;
@@ -9,9 +9,15 @@ const MAX_SHOWN: usize = 60;
 /// The error for a word or phrase that is likely to be a comparison or a wildcard. `next` is the token after it.
 pub(super) fn reason(token: QueryToken<'_>, next: Option<&QueryToken<'_>>) -> Option<String> {
     match token.kind {
-        TokenKind::Quoted(inner) => has_wildcard(inner).then(|| {
-            "`*` is not a wildcard: for a part of a word write message~\"part\", or leave the `*` out".to_owned()
-        }),
+        TokenKind::Quoted(inner) => has_wildcard(inner.strip_suffix('*').unwrap_or(inner))
+            .then(|| "`*` is a wildcard at the end only: for another part of a word write message~\"part\"".to_owned()),
+        TokenKind::Word if token.text == "&&" => {
+            Some("conditions follow each other: leave `&&` out, or write `and`".to_owned())
+        }
+        TokenKind::Word if is_exclusion(token.text) => {
+            let word = &token.text[1..];
+            Some(format!("to exclude a word write not {word}; to search for this text, quote it"))
+        }
         TokenKind::Word => {
             let (name, value) = token.text.split_once(':')?;
             let is_followed = next.is_some_and(|next| {
@@ -35,18 +41,32 @@ pub(super) fn reason_of_name(token: QueryToken<'_>) -> Option<String> {
     if token.kind != TokenKind::Word || !needs_quotes(token.text) {
         return None;
     }
+    if is_exclusion(token.text) {
+        let name = &token.text[1..];
+        return Some(format!("to exclude a value write not {name}=VALUE, or {name}!=VALUE"));
+    }
     Some(match token.text.strip_suffix(':') {
         Some(name) if is_name(name) && name.len() <= MAX_SHOWN => {
             format!("`:` is not an operator: leave it out, as in {name}>100")
         }
         Some(_) => "a key whose name ends in `:` is quoted: write \"NAME:\"".to_owned(),
-        None => "values inside lists cannot be searched by a path: for a key with this name, quote it".to_owned(),
+        None => "this is no path: write items[*].sku or items[0].sku, or quote the key".to_owned(),
     })
 }
 
 /// True if [`reason_of_name`] refuses this name without quotes.
 pub(super) fn needs_quotes(name: &str) -> bool {
-    name.ends_with(':') || name.contains(['[', ']', '*'])
+    is_exclusion(name) || name.ends_with(':') || name.contains(['[', ']', '*']) && !path::is_path(name)
+}
+
+/// True for `-word` and `!word`, which exclude in other tools.
+fn is_exclusion(text: &str) -> bool {
+    text.strip_prefix(['-', '!']).is_some_and(|rest| rest.starts_with(char::is_alphabetic))
+}
+
+/// True for text in single quotes.
+pub(super) fn is_in_single_quotes(text: &str) -> bool {
+    text.len() > 2 && text.starts_with('\'') && text.ends_with('\'')
 }
 
 fn no_operator(name: &str, value: &str) -> String {

@@ -1,19 +1,22 @@
 //! Parses the text of a query into its tree.
 //!
 //! ```text
-//! query   = [ or ] [ "|" stage ]
+//! query   = [ or ] stages
 //! or      = and { "or" and }
 //! and     = not { [ "and" ] not }
 //! not     = "not" not | "(" or ")" | term
 //! term    = "*" | word | "phrase" | FIELD ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" | "!~" ) value
-//!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")"
-//! stage   = "count" "by" FIELD | "last" "by" FIELD | "histogram" LENGTH
+//!         | FIELD [ "not" ] "in" "(" value { [ "," ] value } ")" | FIELD [ "not" ] "in" "(" query ")"
+//!         | FIELD "exists"
 //! ```
+//!
+//! `stage_parser.rs` has the grammar of the stages.
 
 pub(super) use super::lexer::is_keyword;
 use super::lexer::{self, QueryToken, TokenKind};
 use super::misread;
-use super::{Expression, Field, Filter, Phrase, QueryError, Stage, time};
+use super::tree::RowColumn;
+use super::{Expression, Field, Filter, Phrase, QueryError};
 
 /// Maximum length of a query in bytes. Chosen: it is far more than a person writes, and enough for a program that lists
 /// a thousand ids.
@@ -42,7 +45,7 @@ const EXPECTED_TERM: &str = "expected a word, a phrase or a comparison";
 ///
 /// let query = parse(r#"level>=warning "disk full" not host=web-1 | count by logger"#, 0).unwrap();
 /// assert_eq!(r#"level>=WARNING and "disk full" and not host="web-1" | count by logger"#, query.to_string());
-/// assert_eq!(Expression { filter: Filter::All, stage: None }, parse("", 0).unwrap());
+/// assert_eq!(Expression::from(Filter::All), parse("", 0).unwrap());
 /// ```
 ///
 /// # Errors
@@ -55,13 +58,13 @@ pub fn parse(text: &str, now_ns: i64) -> Result<Expression, QueryError> {
         return Err(QueryError::new(text, end, message));
     }
     let tokens = lexer::tokens(text)?;
-    let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0 };
-    let filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
-    let stage = if parser.take(TokenKind::Bar) { Some(parser.stage()?) } else { None };
+    let mut parser = Parser { text, tokens: &tokens, now_ns, terms: 0, patterns: 0, columns: None };
+    let mut filter = if parser.is_at_term() { parser.or(0)? } else { Filter::All };
+    let (stage, pipeline) = parser.stages(&mut filter)?;
     match parser.tokens.first() {
-        None => Ok(Expression { filter, stage }),
+        None => Ok(Expression { filter, stage, pipeline }),
         Some(token) if token.kind == TokenKind::Close => Err(parser.error("no parenthesis is open here: remove `)`")),
-        Some(_) => Err(parser.error("expected the end of the query")),
+        Some(_) => Err(parser.error("expected `|` before the next stage, or the end of the query")),
     }
 }
 
@@ -72,6 +75,8 @@ pub(super) struct Parser<'t, 'a> {
     pub now_ns: i64,
     terms: usize,
     pub patterns: usize,
+    /// The columns of the rows before the next stage. `None`: the rows are records.
+    pub columns: Option<Vec<RowColumn>>,
 }
 
 impl<'a> Parser<'_, 'a> {
@@ -87,11 +92,11 @@ impl<'a> Parser<'_, 'a> {
         Some(*first)
     }
 
-    fn is_at(&self, kind: TokenKind<'_>) -> bool {
+    pub fn is_at(&self, kind: TokenKind<'_>) -> bool {
         self.tokens.first().is_some_and(|token| token.kind == kind)
     }
 
-    fn take(&mut self, kind: TokenKind<'_>) -> bool {
+    pub fn take(&mut self, kind: TokenKind<'_>) -> bool {
         let found = self.is_at(kind);
         if found {
             self.next();
@@ -103,7 +108,7 @@ impl<'a> Parser<'_, 'a> {
         self.tokens.first().is_some_and(|token| token.kind == TokenKind::Word && token.text.eq_ignore_ascii_case(word))
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub fn take_word(&mut self, word: &str) -> bool {
         let found = self.is_at_word(word);
         if found {
             self.next();
@@ -112,11 +117,14 @@ impl<'a> Parser<'_, 'a> {
     }
 
     /// True if the next token belongs to the filter.
-    fn is_at_term(&self) -> bool {
-        !(self.tokens.is_empty() || self.is_at(TokenKind::Bar) || self.is_at(TokenKind::Close))
+    pub fn is_at_term(&self) -> bool {
+        !(self.tokens.is_empty()
+            || self.is_at(TokenKind::Bar)
+            || self.is_at(TokenKind::Close)
+            || self.is_at(TokenKind::Comma))
     }
 
-    fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
+    pub fn or(&mut self, depth: usize) -> Result<Filter, QueryError> {
         let mut any = vec![self.and(depth)?];
         while self.take_word("or") {
             any.push(self.and(depth)?);
@@ -152,6 +160,38 @@ impl<'a> Parser<'_, 'a> {
         Err(QueryError::new(self.text, first.position, "this parenthesis is not closed: write `)` at its end"))
     }
 
+    /// Parses the query in parentheses after `in`, if there is one.
+    pub fn inner_query(&mut self, depth: usize) -> Result<Option<Expression>, QueryError> {
+        let mut open = 0;
+        let mut is_end = |token: &QueryToken<'_>| {
+            match token.kind {
+                TokenKind::Open => open += 1,
+                TokenKind::Close => open -= 1,
+                _ => {}
+            }
+            open < 0 || open == 0 && token.kind == TokenKind::Bar
+        };
+        if self.tokens.iter().find(|token| is_end(token)).is_none_or(|token| token.kind != TokenKind::Bar) {
+            return Ok(None);
+        }
+        if depth >= MAX_DEPTH {
+            return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and queries")));
+        }
+        let position = self.tokens.first().map_or(self.text.len(), |token| token.position);
+        let outer = self.columns.take();
+        let mut filter = if self.is_at_term() { self.or(depth + 1)? } else { Filter::All };
+        let (stage, pipeline) = self.stages(&mut filter)?;
+        self.columns = outer;
+        if pipeline.columns.is_none() {
+            let message = "the query in parentheses returns whole records: end it with | fields FIELD";
+            return Err(QueryError::new(self.text, position, message));
+        }
+        if !self.take(TokenKind::Close) {
+            return Err(self.error("expected `)` at the end of the inner query"));
+        }
+        Ok(Some(Expression { filter, stage, pipeline }))
+    }
+
     /// Counts a word, phrase or comparison.
     pub fn count_term(&mut self) -> Result<(), QueryError> {
         self.terms += 1;
@@ -171,6 +211,8 @@ impl<'a> Parser<'_, 'a> {
         self.count_term()?;
         let begins = self.tokens;
         let Some(token) = self.next() else { return Err(self.error(EXPECTED_TERM)) };
+        let (token, skipped) = self.join_call(token);
+        self.tokens = &self.tokens[skipped..];
         let message = match token.kind {
             TokenKind::Word if is_keyword(token.text) => {
                 let word = token.text;
@@ -181,23 +223,42 @@ impl<'a> Parser<'_, 'a> {
                     self.next();
                     return self.comparison(token, *operator, depth);
                 }
-                _ if self.is_at_list(0) => return self.list(token),
+                _ if self.is_at_list(0) => return self.list(token, depth),
+                _ if self.is_at_word("exists") => {
+                    self.next();
+                    return self.exists(token);
+                }
                 _ if self.is_at_word("not") && self.is_at_list(1) => {
                     if depth >= MAX_DEPTH {
                         return Err(self.error(format!("more than {MAX_DEPTH} nested parentheses and `not`")));
                     }
                     self.next();
-                    return Ok(Filter::Not(Box::new(self.list(token)?)));
+                    return Ok(Filter::Not(Box::new(self.list(token, depth + 1)?)));
                 }
                 _ => return self.phrase(token),
             },
             TokenKind::Operator(_) => {
                 format!("expected a field before `{}`: write FIELD{}VALUE", token.text, token.text)
             }
-            TokenKind::Open | TokenKind::Close | TokenKind::Bar => EXPECTED_TERM.to_owned(),
+            TokenKind::Open | TokenKind::Close | TokenKind::Bar | TokenKind::Comma | TokenKind::Regex(_) => {
+                EXPECTED_TERM.to_owned()
+            }
         };
         self.tokens = begins;
         Err(self.error(message))
+    }
+
+    /// The condition that a field has a value.
+    pub fn exists(&self, key: QueryToken<'a>) -> Result<Filter, QueryError> {
+        let at_key = |message: String| QueryError::new(self.text, key.position, message);
+        if let Some(message) = misread::reason_of_name(key) {
+            return Err(at_key(message));
+        }
+        let Some(field) = field(key) else {
+            return Err(at_key("expected a field before `exists`: quote \"exists\" to search for the word".to_owned()));
+        };
+        self.check_column(&field, key.position)?;
+        Ok(Filter::Exists(field))
     }
 
     fn phrase(&self, token: QueryToken<'a>) -> Result<Filter, QueryError> {
@@ -207,65 +268,26 @@ impl<'a> Parser<'_, 'a> {
         }
         match token.kind {
             TokenKind::Word if token.text == "*" => return Ok(Filter::All),
-            TokenKind::Word if token.text.contains('*') => {
+            TokenKind::Word if token.text.trim_end_matches('*').contains('*') || token.text.ends_with("**") => {
                 return error(
-                    "only whole words match, and `*` alone means all records: for a part of a word, write \
-                    message~\"part\""
+                    "`*` is a wildcard at the end of a word only: for another part of a word, write message~\"part\""
                         .to_owned(),
                 );
             }
             _ => {}
         }
-        match Phrase::new(token.text) {
+        self.check_column(&Field::Message, token.position)?;
+        let text = match token.kind {
+            TokenKind::Quoted(inner) => inner,
+            _ => token.text,
+        };
+        match Phrase::new(text) {
             None => error("no letter or digit to search for: for other characters write message~\"...\"".to_owned()),
             Some(phrase) if phrase.words.len() > MAX_PHRASE_WORDS => {
                 error(format!("more than {MAX_PHRASE_WORDS} words in a phrase: shorten it"))
             }
             Some(phrase) => Ok(Filter::Phrase(phrase)),
         }
-    }
-
-    fn stage(&mut self) -> Result<Stage, QueryError> {
-        if self.take_word("count") {
-            if !self.take_word("by") {
-                return Err(self.error("expected `by`: write | count by FIELD"));
-            }
-            let begins = self.tokens;
-            return match self.next().and_then(field) {
-                Some(Field::Time) => {
-                    self.tokens = begins;
-                    Err(self.error("times are counted by interval: write | histogram 1m"))
-                }
-                Some(field) => Ok(Stage::CountBy(field)),
-                None => {
-                    self.tokens = begins;
-                    Err(self.error("expected a field: write | count by FIELD"))
-                }
-            };
-        }
-        if self.take_word("histogram") {
-            return match self.tokens.first().and_then(|token| time::parse_duration(token.text)) {
-                Some(interval_ns) if interval_ns % 1_000_000_000 > 0 => {
-                    Err(self.error("an interval has whole seconds: write | histogram 1s"))
-                }
-                Some(interval_ns) => {
-                    self.next();
-                    Ok(Stage::Histogram { interval_ns })
-                }
-                None => Err(self.error("expected a duration: write | histogram 1m (s, m, h, d or w)")),
-            };
-        }
-        if self.take_word("last") {
-            if !self.take_word("by") {
-                return Err(self.error("expected `by`: write | last by FIELD"));
-            }
-            let Some(field) = self.tokens.first().copied().and_then(field) else {
-                return Err(self.error("expected a field: write | last by FIELD"));
-            };
-            self.next();
-            return Ok(Stage::LastBy(field));
-        }
-        Err(self.error("expected `count by FIELD`, `last by FIELD` or `histogram 1m`"))
     }
 }
 
@@ -274,6 +296,15 @@ pub(super) fn field(token: QueryToken<'_>) -> Option<Field> {
     match token.kind {
         TokenKind::Word if !is_keyword(token.text) => Some(Field::named(token.text)),
         TokenKind::Quoted(inner) => Some(Field::Extra(lexer::unquoted(inner).into_owned())),
+        _ => None,
+    }
+}
+
+/// The text of a word or of quoted text.
+pub(super) fn text_value(token: QueryToken<'_>) -> Option<String> {
+    match token.kind {
+        TokenKind::Word => Some(token.text.to_owned()),
+        TokenKind::Quoted(inner) => Some(lexer::unquoted(inner).into_owned()),
         _ => None,
     }
 }

@@ -40,6 +40,16 @@ impl Pattern {
         self.regex.as_str()
     }
 
+    /// The names of the expression's groups.
+    pub fn group_names(&self) -> impl Iterator<Item = &str> {
+        self.regex.capture_names().flatten()
+    }
+
+    /// The groups of the first match. `None`: the expression does not match.
+    pub fn captures<'t>(&self, text: &'t str) -> Option<regex::Captures<'t>> {
+        self.regex.captures(text)
+    }
+
     /// True if the expression matches anywhere in the text.
     pub fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)

@@ -2,6 +2,15 @@
 
 use super::{Comparison, Field, Filter, Literal};
 
+/// The time range of a query, as far as its author named it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The start, inclusive.
+    pub since_ns: Option<i64>,
+    /// The end, exclusive.
+    pub until_ns: Option<i64>,
+}
+
 /// The time range of a filter in nanoseconds since 1970. The start is inclusive and the end exclusive. All matching
 /// records are in the range, but not every record in the range matches.
 pub fn time_range(filter: &Filter) -> (Option<i64>, Option<i64>) {

@@ -5,17 +5,19 @@ use std::fmt::{self, Display, Write};
 
 use chrono::SecondsFormat;
 
-use super::{Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, misread, parser, time};
+use super::{
+    Comparison, Expression, Field, Filter, Literal, Stage, lexer, literal, misread, parser, stage_parser, time,
+};
 use crate::clock::rfc3339;
 use crate::decoders::convert;
 
 impl Display for Expression {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.filter.fmt(to)?;
-        match &self.stage {
-            Some(stage) => write!(to, " | {stage}"),
-            None => Ok(()),
+        if let Some(stage) = &self.stage {
+            write!(to, " | {stage}")?;
         }
+        self.pipeline.fmt(to)
     }
 }
 
@@ -23,9 +25,9 @@ impl Display for Filter {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => to.write_char('*'),
-            Self::Phrase(phrase) => match &phrase.words[..] {
-                [word] if !parser::is_keyword(word) => to.write_str(word),
-                words => write!(to, "\"{}\"", words.join(" ")),
+            Self::Phrase(phrase) => match (&phrase.words[..], if phrase.is_prefix { "*" } else { "" }) {
+                ([word], star) if !parser::is_keyword(word) && word != "exists" => write!(to, "{word}{star}"),
+                (words, star) => write!(to, "\"{}{star}\"", words.join(" ")),
             },
             Self::Compare(field, comparison, literal) => compare(field, *comparison, literal, to),
             Self::Matches(field, pattern) => {
@@ -42,6 +44,8 @@ impl Display for Filter {
                 }
                 to.write_char('"')
             }
+            Self::Exists(field) => write!(to, "{field}=*"),
+            Self::In(field, inner) => write!(to, "{field} in ({inner})"),
             Self::And(filters) => join(filters, " and ", to),
             Self::Or(filters) => join(filters, " or ", to),
             Self::Not(filter) => {
@@ -116,6 +120,7 @@ impl Display for Field {
             Self::Extra(key)
                 if !lexer::is_word(key)
                     || parser::is_keyword(key)
+                    || !stage_parser::is_plain_column(key)
                     || misread::needs_quotes(key)
                     || Self::named(key) != *self =>
             {
@@ -132,12 +137,7 @@ impl Display for Stage {
             Self::CountBy(field) => write!(to, "count by {field}"),
             Self::LastBy(field) => write!(to, "last by {field}"),
             Self::Histogram { interval_ns } => {
-                let seconds = interval_ns / 1_000_000_000;
-                let (length, unit) = [(86_400, "d"), (3_600, "h"), (60, "m")]
-                    .into_iter()
-                    .find(|(length, _)| seconds % length == 0)
-                    .unwrap_or((1, "s"));
-                write!(to, "histogram {}{unit}", seconds / length)
+                write!(to, "histogram {}", time::delay_text(*interval_ns))
             }
         }
     }
@@ -147,7 +147,7 @@ fn quote(text: &str, to: &mut fmt::Formatter<'_>) -> fmt::Result {
     to.write_str(&quoted(text))
 }
 
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 

@@ -20,7 +20,7 @@ mod extra;
 
 use super::field::FieldKind;
 use super::words::is_part;
-use super::{Comparison, Field, Filter, Literal, Phrase};
+use super::{Comparison, Field, Filter, Literal, Phrase, path};
 
 /// The dialect of the SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +122,7 @@ impl Sql {
     /// Appends an expression for the value of a field as text, for counting. It is NULL for records without a value.
     pub fn value(&mut self, field: &Field) -> &mut Self {
         match (field, self.dialect) {
+            (Field::Extra(key), _) if path::is_path(key) => self.path_text(key),
             (Field::Extra(key), _) => {
                 let key = self.key(key);
                 self.extra_text(key)
@@ -174,6 +175,9 @@ impl Sql {
                 self.leaf(sense, |sql| sql.compare(field, *comparison, literal))
             }
             (Filter::Phrase(phrase), sense) => self.leaf(sense, |sql| sql.phrase(phrase)),
+            (Filter::Exists(field), sense) => self.leaf(sense, |sql| sql.exists(field)),
+            // Queries inside a filter were replaced by their values.
+            (Filter::In(..), sense) => self.leaf(sense, |sql| sql.push("FALSE")),
             (Filter::Matches(field, pattern), sense) => {
                 self.leaf(sense, |sql| sql.matches(field, pattern.source().to_owned()))
             }
@@ -261,6 +265,11 @@ impl Sql {
         match (field, self.dialect) {
             (Field::ArrivalDelay, Dialect::Sqlite) => "(arrived_ns - time_ns)",
             (Field::ArrivalDelay, Dialect::Postgres) => "(arrived_ns::numeric - time_ns)",
+            (Field::Hour, _) => "((time_ns % 86400000000000 + 86400000000000) % 86400000000000 / 3600000000000)",
+            // 1970-01-01 was a Thursday.
+            (Field::Weekday, _) => {
+                "((time_ns % 604800000000000 + 864000000000000) % 604800000000000 / 86400000000000 + 1)"
+            }
             (field, _) => field.column().unwrap_or("NULL"),
         }
     }
@@ -273,7 +282,22 @@ impl Sql {
         }
     }
 
+    fn exists(&mut self, field: &Field) -> &mut Self {
+        match field {
+            Field::Extra(key) => self.extra_exists(key),
+            field => {
+                let column = self.column(field);
+                self.push(column).push(" IS NOT NULL")
+            }
+        }
+    }
+
     fn matches(&mut self, field: &Field, source: String) -> &mut Self {
+        if let Field::Extra(key) = field
+            && path::is_path(key)
+        {
+            return self.path_matches(key, source);
+        }
         if field.kind() == FieldKind::Number {
             return self.push("FALSE");
         }
@@ -285,9 +309,10 @@ impl Sql {
 
     fn phrase(&mut self, phrase: &Phrase) -> &mut Self {
         match self.dialect {
-            Dialect::Sqlite => {
-                self.push("holds_words(message, ").bind(Parameter::Text(phrase.words.join(" "))).push(")")
-            }
+            Dialect::Sqlite => self
+                .push("holds_words(message, ")
+                .bind(Parameter::Text(phrase.words.join(" ") + if phrase.is_prefix { "*" } else { "" }))
+                .push(")"),
             Dialect::Postgres => {
                 // Letters and digits have no special meaning in a regular expression.
                 // Words of some scripts are also found inside longer ones.
@@ -297,7 +322,8 @@ impl Sql {
                 };
                 let words: Vec<_> = phrase.words.iter().map(word).collect();
                 let words = words.join("[^[:alnum:]]+");
-                let pattern = format!("(^|[^[:alnum:]]){words}([^[:alnum:]]|$)");
+                let end = if phrase.is_prefix { "" } else { "([^[:alnum:]]|$)" };
+                let pattern = format!("(^|[^[:alnum:]]){words}{end}");
                 self.push("message ~* ").bind(Parameter::Text(pattern))
             }
         }

@@ -24,10 +24,11 @@ pub fn is_part(word: &str) -> bool {
 }
 
 impl Phrase {
-    /// The words of a text. `None`: the text has no words.
+    /// The words of a text. A `*` at its end makes the last word the begin of a word. `None`: the text has no words.
     pub fn new(text: &str) -> Option<Self> {
         let words: Vec<String> = words(text).map(|word| lower(word).collect()).collect();
-        (!words.is_empty()).then_some(Self { words })
+        let is_prefix = text.ends_with('*');
+        (!words.is_empty()).then_some(Self { words, is_prefix })
     }
 
     /// True if the text contains the words of the phrase one after the other.
@@ -35,7 +36,12 @@ impl Phrase {
         let mut rest = words(text);
         loop {
             let mut found = rest.clone();
-            if self.words.iter().all(|wanted| found.next().is_some_and(|word| same(word, wanted))) {
+            let last = self.words.len() - 1;
+            let is_same = |(at, wanted): (usize, &String)| {
+                let matches = if self.is_prefix && at == last { begins } else { same };
+                found.next().is_some_and(|word| matches(word, wanted))
+            };
+            if self.words.iter().enumerate().all(is_same) {
                 return true;
             }
             if rest.next().is_none() {
@@ -51,6 +57,11 @@ fn same(word: &str, wanted: &str) -> bool {
         return lower(word).collect::<String>().contains(wanted);
     }
     if word.is_ascii() { word.eq_ignore_ascii_case(wanted) } else { lower(word).eq(wanted.chars()) }
+}
+
+/// True if a word begins with `wanted`, which must be in lower case.
+fn begins(word: &str, wanted: &str) -> bool {
+    is_part(wanted) && same(word, wanted) || lower(word).collect::<String>().starts_with(wanted)
 }
 
 #[cfg(test)]
@@ -75,6 +86,9 @@ mod tests {
             ("商品", "商品を追加しました"),
             ("追加", "商品を追加しました"),
             ("order 追加 ok", "Order: 商品を追加しました, OK"),
+            ("reconn*", "Reconnecting"),
+            ("out of mem*", "out of MEMORY now"),
+            ("mem*", "mem"),
         ] {
             assert!(is_in(phrase, text), "{phrase} in {text}");
         }
@@ -85,6 +99,8 @@ mod tests {
             ("a b", "a"),
             ("a", ""),
             ("grosse", "größe"),
+            ("reconn*", "disreconnect"),
+            ("out of mem*", "out of"),
             ("商店", "商品を追加しました"),
             ("追加 ok", "商品を追加しました, not ok"),
         ] {

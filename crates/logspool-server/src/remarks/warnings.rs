@@ -9,7 +9,7 @@ use logspool::nearest::nearest;
 
 use super::count::count;
 use crate::cancel::CancelToken;
-use crate::query::{Comparison, Expression, Field, Filter, Literal, Pattern, Query, Stage};
+use crate::query::{Comparison, Expression, Field, Filter, Literal, Pattern, Pipeline, Query, Stage, path};
 use crate::stores::{AnswerProgress, AnswerRow, QueryReader, RowFlow};
 use crate::value::Value;
 
@@ -26,7 +26,13 @@ const SAMPLE_RECORDS: u64 = 1_000;
 const SMALLEST: i128 = -99_999_999_999_999_999_999_999_999_999_999_999_999;
 
 /// The warnings for a query whose answer has `shown` rows.
-pub(super) fn find(answers: &dyn QueryReader, query: &Query, shown: u64, cancel: &CancelToken) -> Vec<String> {
+pub(super) fn find(
+    answers: &dyn QueryReader,
+    query: &Query,
+    pipeline: &Pipeline,
+    shown: u64,
+    cancel: &CancelToken,
+) -> Vec<String> {
     let mut conditions = Vec::new();
     collect(&query.filter, &mut conditions);
     let search = Search { answers, query, cancel, until: Instant::now() + SEARCH_TIME };
@@ -37,14 +43,25 @@ pub(super) fn find(answers: &dyn QueryReader, query: &Query, shown: u64, cancel:
         Some(Stage::CountBy(field) | Stage::LastBy(field)) if shown <= 1 => Some(field),
         _ => None,
     };
-    if shown == 0 || counted.is_some() {
+    let in_stages: Vec<_> = match shown {
+        0 => Vec::new(),
+        _ if query.stage.is_some() => Vec::new(),
+        _ => pipeline.record_fields().into_iter().filter(|field| matches!(field, Field::Extra(_))).collect(),
+    };
+    if shown == 0 || counted.is_some() || !in_stages.is_empty() {
         let sample = search.sample();
-        let fields = counted.into_iter().chain(conditions.iter().filter(|_| shown == 0).filter_map(|one| field(one)));
-        let unknown: Vec<_> = fields.take(MAX_CHECKS).filter(|field| search.is_unknown(field, &sample)).collect();
+        let fields = counted
+            .into_iter()
+            .chain(in_stages.into_iter().take(MAX_CHECKS))
+            .chain(conditions.iter().filter(|_| shown == 0).filter_map(|one| field(one)));
+        let unknown: Vec<_> = fields.take(2 * MAX_CHECKS).filter(|field| search.is_unknown(field, &sample)).collect();
         warnings.extend(unknown.iter().map(|field| sample.describe_field(field)));
         if shown == 0 && unknown.is_empty() {
             let values = conditions.iter().take(MAX_CHECKS);
             warnings.extend(values.filter_map(|condition| search.unknown_value(condition, &sample)));
+        }
+        if shown == 0 && warnings.is_empty() {
+            warnings.extend(search.without_match(&conditions));
         }
     }
     warnings
@@ -60,7 +77,7 @@ fn collect<'f>(filter: &'f Filter, found: &mut Vec<&'f Filter>) {
 
 fn field(condition: &Filter) -> Option<&Field> {
     match condition {
-        Filter::Compare(field, ..) | Filter::Matches(field, _) => Some(field),
+        Filter::Compare(field, ..) | Filter::Matches(field, _) | Filter::Exists(field) => Some(field),
         // A list of values of one field.
         Filter::Or(filters) => filters.first().and_then(field),
         Filter::Not(filter) => field(filter),
@@ -133,7 +150,18 @@ impl Search<'_> {
             Filter::Matches(field.clone(), anything),
             Filter::Compare(field.clone(), Comparison::Equal, Literal::Null),
         ]);
-        !sample.0.contains_key(key) && self.count(has) == Some(0)
+        !sample.0.contains_key(key) && !sample.0.contains_key(path::first_key(key)) && self.count(has) == Some(0)
+    }
+
+    /// The warning for an empty answer whose conditions have no likely mistake.
+    fn without_match(&self, conditions: &[&Filter]) -> Option<String> {
+        let own: Vec<_> = conditions.iter().filter(|condition| !matches!(condition, Filter::All)).collect();
+        let is_empty = |condition: &&&&Filter| self.count((***condition).clone()) == Some(0);
+        match own.iter().take(MAX_CHECKS).find(is_empty) {
+            Some(condition) => Some(format!("no record of this time range matches {condition}")),
+            None if own.len() > 1 => Some("no record of this time range matches all conditions together".to_owned()),
+            None => None,
+        }
     }
 
     /// The warning for a text that no record of the time range has in the field.
@@ -154,7 +182,7 @@ impl Search<'_> {
         });
         let near = nearest(text, values.iter().map(String::as_str)).map(|near| {
             let near = Filter::Compare(field.clone(), Comparison::Equal, Literal::Text(near.to_owned()));
-            format!(": did you mean {}?", Expression { filter: near, stage: None })
+            format!(": did you mean {}?", Expression::from(near))
         });
         Some(format!("no record of this time range has {condition}{}", near.unwrap_or_default()))
     }

@@ -1,18 +1,24 @@
 //! Writes one JSON object per line.
 
+use std::borrow::Cow;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use chrono::SecondsFormat;
 use serde::Serialize;
 
+use super::table::kind_of;
 use crate::clock::rfc3339;
-use crate::query::{Field, FieldKind};
+use crate::query::{ColumnKind, Field, FieldKind, RowColumn};
 use crate::record::Record;
+use crate::record_id::RecordId;
 use crate::stores::AnswerRow;
+use crate::value::Value;
 use crate::visible::needs_escape;
 
 #[derive(Serialize)]
 struct JsonLine<'r, 'a> {
+    id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,12 +29,17 @@ struct JsonLine<'r, 'a> {
 
 /// Appends a row. A record has its times as numbers and also as text. Rows of a count or histogram are `{"FIELD":
 /// value, "count": n}` or `{"time": text, "count": n}`.
-pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_json::Result<()> {
+pub(super) fn row(
+    row: &AnswerRow<'_>,
+    field: &Field,
+    columns: &[RowColumn],
+    to: &mut String,
+) -> serde_json::Result<()> {
     let json = match row {
         AnswerRow::Record(record) => {
             let text = |time_ns: Option<i64>| time_ns.map(|time_ns| rfc3339(time_ns, SecondsFormat::Nanos));
             let (time, arrived) = (text(record.time_ns), text(record.arrived_ns));
-            serde_json::to_string(&JsonLine { time, arrived, record })?
+            serde_json::to_string(&JsonLine { id: RecordId::of(record).to_string(), time, arrived, record })?
         }
         AnswerRow::Count(value, count) => {
             let value = match value {
@@ -37,6 +48,16 @@ pub(super) fn row(row: &AnswerRow<'_>, field: &Field, to: &mut String) -> serde_
                 value => serde_json::to_string(value)?,
             };
             format!("{{{}:{value},\"count\":{count}}}", serde_json::to_string(field.name())?)
+        }
+        AnswerRow::Row(values) => {
+            let value = |(name, value): &(Arc<str>, Value<'static>)| {
+                let value = match (kind_of(columns, name), value) {
+                    (ColumnKind::Time, Value::Int(time)) => Value::text(rfc3339(*time, SecondsFormat::AutoSi)),
+                    (_, value) => value.clone(),
+                };
+                (Cow::Owned(name.to_string()), value)
+            };
+            serde_json::to_string(&Value::Map(values.iter().map(value).collect()))?
         }
         AnswerRow::Interval(begins, count) => {
             format!("{{\"time\":\"{}\",\"count\":{count}}}", rfc3339(*begins, SecondsFormat::AutoSi))

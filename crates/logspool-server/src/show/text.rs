@@ -6,10 +6,11 @@ use std::fmt::Write;
 use chrono::SecondsFormat;
 use unicode_width::UnicodeWidthStr;
 
+use super::table::TableWriter;
 use super::{Colour, TextStyle, histogram};
 use crate::clock::rfc3339;
 use crate::decoders::convert;
-use crate::query::{Field, quoted_value};
+use crate::query::{Field, RowColumn, quoted_value};
 use crate::record::Record;
 use crate::stores::AnswerRow;
 use crate::value::Value;
@@ -47,6 +48,7 @@ pub(super) struct TextWriter {
     /// Width of the column for counts. The first count decides it, because it is the largest.
     digits: Option<usize>,
     intervals: Vec<(i64, u64)>,
+    table: TableWriter,
 }
 
 /// A name, its value, and the text that was written for both.
@@ -69,20 +71,30 @@ enum PairSource {
 
 impl TextWriter {
     pub fn new(style: TextStyle) -> Self {
-        Self { style, logger_columns: 0, second: None, pairs: Vec::new(), digits: None, intervals: Vec::new() }
+        Self {
+            style,
+            logger_columns: 0,
+            second: None,
+            pairs: Vec::new(),
+            digits: None,
+            intervals: Vec::new(),
+            table: TableWriter::default(),
+        }
     }
 
     /// Appends a row.
-    pub fn row(&mut self, row: &AnswerRow<'_>, field: &Field, to: &mut String) {
+    pub fn row(&mut self, row: &AnswerRow<'_>, field: &Field, columns: &[RowColumn], to: &mut String) {
         match row {
             AnswerRow::Record(record) => self.record(record, to),
             AnswerRow::Count(value, count) => self.count(*value, *count, field, to),
             AnswerRow::Interval(begins, count) => self.intervals.push((*begins, *count)),
+            AnswerRow::Row(values) => self.table.row(values, columns, to),
         }
     }
 
-    /// Appends the bars of a histogram.
+    /// Appends the rest of a table, or the bars of a histogram.
     pub fn finish(&mut self, to: &mut String) {
+        self.table.finish(to);
         histogram::draw(&self.intervals, self.style.columns, to);
     }
 

@@ -113,6 +113,7 @@ pub fn ask(answers: &SqliteReader, query: &Query) -> Result<Vec<Row>, StoreError
             AnswerRow::Record(record) => Row::Record(record.into_owned()),
             AnswerRow::Count(value, count) => Row::Count(value.map(str::to_owned), count),
             AnswerRow::Interval(begins, count) => Row::Interval(begins, count),
+            AnswerRow::Row(values) => panic!("no store has such rows: {values:?}"),
         });
         RowFlow::Continue
     })?;

@@ -10,8 +10,26 @@ use proptest::sample::select;
 
 const WORDS: [&str; 12] = ["disk", "full", "Disk", "FULL", "web-1", "web-2", "ü", "İ", "42", "a\u{301}b", "", "x_y z"];
 
-const KEYS: [&str; 14] =
-    ["status", "user.id", "a\"b", "[0]", "$", "$.x", "", "ключ", "back\\slash", "level", "x y", "#", "or", "e\u{1}"];
+const KEYS: [&str; 18] = [
+    "user",
+    "id",
+    "user[*].id",
+    "user[1]",
+    "status",
+    "user.id",
+    "a\"b",
+    "[0]",
+    "$",
+    "$.x",
+    "",
+    "ключ",
+    "back\\slash",
+    "level",
+    "x y",
+    "#",
+    "or",
+    "e\u{1}",
+];
 
 const PATTERNS: [&str; 9] = ["", "^disk", "full$", "(?i)DISK", r"\d+", r#"a\"b"#, "[wü]", r"\\", "true|null"];
 
@@ -129,6 +147,8 @@ fn number_field() -> impl Strategy<Value = Field> {
         Field::Time,
         Field::Arrived,
         Field::ArrivalDelay,
+        Field::Hour,
+        Field::Weekday,
         Field::Level,
         Field::Line,
         Field::Process,
@@ -176,6 +196,8 @@ fn written() -> impl Strategy<Value = Filter> {
     prop_oneof![
         1 => Just(Filter::All),
         4 => text().prop_filter_map("it has words", |text| Phrase::new(&text).map(Filter::Phrase)),
+        2 => text().prop_filter_map("it has words", |text| Phrase::new(&(text + "*")).map(Filter::Phrase)),
+        2 => prop_oneof![text_field(), number_field(), extra()].prop_map(Filter::Exists),
         4 => number.prop_map(|((field, literal), comparison)| Filter::Compare(field, comparison, literal)),
         1 => (select(vec![Field::Process, Field::Thread]), comparison(), select(vec![1 << 63, (1 << 64) - 1]))
             .prop_map(|(field, comparison, number)| Filter::Compare(field, comparison, Literal::Large(number))),

@@ -4,8 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::vec::IntoIter;
 
 use rusqlite::types::{FromSql, ValueRef};
@@ -18,58 +16,15 @@ use super::plan::{BoundStatement, CountKey, FilePart, IndexChoice, needs_records
 use super::read_file::{ReadFile, warn_damaged_index};
 use crate::cancel::QueryDeadline;
 use crate::query::{Field, Query};
+use crate::query_memory::QueryMemory;
 use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 
 /// Maximum number of distinct values of one query, and maximum bytes of these values. The values are in memory.
 const MAX_VALUES: usize = 1_000_000;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Maximum bytes of the values of all queries together, including queries whose answers are not read to the end.
-/// Chosen: it has room for one query with the maximum number and bytes of values, or for several smaller queries.
-const MAX_TOTAL_BYTES: usize = 192 << 20;
-
 /// Bytes that a value takes in addition to its text: its slot in a half-empty hash table, and its count.
 const ENTRY_BYTES: usize = 64;
-
-/// The bytes of the counted values of all queries. The number is an atomic because each query counts on its own thread.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CountMemory(Arc<AtomicUsize>);
-
-impl CountMemory {
-    /// Creates the part of one query, which is empty at first.
-    pub fn part(&self) -> QueryMemory {
-        QueryMemory { all: self.clone(), bytes: 0 }
-    }
-}
-
-/// One query's part of the memory. Dropping it releases the memory.
-#[derive(Debug)]
-pub(super) struct QueryMemory {
-    all: CountMemory,
-    bytes: usize,
-}
-
-impl QueryMemory {
-    /// Adds `bytes` to this query's part and to the total of all queries. Returns false if the total now exceeds
-    /// [`MAX_TOTAL_BYTES`]. Even then the bytes stay added until this value is dropped.
-    fn take(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes;
-        // Relaxed is enough here and in `drop`: no other memory access depends on this counter.
-        self.all.0.fetch_add(bytes, Ordering::Relaxed) + bytes <= MAX_TOTAL_BYTES
-    }
-
-    /// Takes `bytes` from this query's part again.
-    fn release(&mut self, bytes: usize) {
-        self.bytes -= bytes;
-        self.all.0.fetch_sub(bytes, Ordering::Relaxed);
-    }
-}
-
-impl Drop for QueryMemory {
-    fn drop(&mut self) {
-        self.all.0.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
 
 /// A query that counts.
 pub(super) struct CountQuery<'a> {
@@ -178,7 +133,7 @@ impl CountQuery<'_> {
                     let has_room = memory.take(key.bytes() + ENTRY_BYTES);
                     found.push((key, read(row)?));
                     if known.max(found.len()) > MAX_VALUES
-                        || memory.bytes.saturating_sub((known + found.len()) * ENTRY_BYTES) > MAX_BYTES
+                        || memory.bytes().saturating_sub((known + found.len()) * ENTRY_BYTES) > MAX_BYTES
                     {
                         return Ok(Some(
                             "there are more than a million values, or they are too long; use a shorter time range",
@@ -353,23 +308,5 @@ impl QueryAnswer for Counts {
 
     fn left_out(&self) -> u64 {
         self.cut
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn queries_share_the_memory_of_their_values_and_give_it_back() {
-        let memory = CountMemory::default();
-        let (mut one, mut two) = (memory.part(), memory.part());
-        assert!(one.take(MAX_TOTAL_BYTES - 1) && two.take(1));
-        assert!(!two.take(1));
-        drop(two);
-
-        assert!(one.take(1) && !one.take(1));
-        drop(one);
-        assert_eq!(0, memory.0.load(Ordering::Relaxed));
     }
 }

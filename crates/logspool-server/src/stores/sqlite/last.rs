@@ -10,11 +10,12 @@ use std::time::Instant;
 use rusqlite::{OptionalExtension, Row};
 
 use super::catalog::CatalogEntry;
-use super::counts::{CountQuery, QueryMemory, add, beyond};
+use super::counts::{CountQuery, add, beyond};
 use super::database::COLUMNS;
 use super::read_file::{ReadFile, record};
 use crate::cancel::QueryDeadline;
 use crate::query::Field;
+use crate::query_memory::QueryMemory;
 use crate::record::Record;
 use crate::stores::{ANSWER_UNREAD, AnswerProgress, AnswerRow, QueryAnswer, RowFlow, StoreError};
 

@@ -55,7 +55,8 @@ fn conjuncts(filter: &Filter) -> Vec<&Filter> {
 
 fn add_words(to: &mut String, phrase: &Phrase) {
     // The index has whole words.
-    for word in phrase.words.iter().filter(|word| !is_part(word)) {
+    let whole = phrase.words.len() - usize::from(phrase.is_prefix);
+    for word in phrase.words[..whole].iter().filter(|word| !is_part(word)) {
         if !to.is_empty() {
             to.push_str(" AND ");
         }

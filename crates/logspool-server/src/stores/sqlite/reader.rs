@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::catalog::{Catalog, CatalogEntry};
-use super::counts::{CountMemory, CountQuery, Counts};
+use super::counts::{CountQuery, Counts};
 use super::damage::DamageNotes;
 use super::folder::{Day, bytes_of_day};
 use super::last;
@@ -14,6 +14,7 @@ use super::read_file::ReadFile;
 use super::recent::RecentTraces;
 use crate::cancel::{CancelToken, QueryDeadline};
 use crate::query::{Query, Stage, plan};
+use crate::query_memory::CountMemory;
 use crate::stores::{AnswerProgress, AnswerRow, QueryAnswer, QueryReader, RowFlow, StoreError};
 
 /// Time limit of a query. Chosen: it is longer than any query that an index answers, and shorter than a person is
