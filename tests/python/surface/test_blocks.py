@@ -13,7 +13,7 @@ ALL = [(page, block) for page in pages.PAGES for block in pages.blocks(page)]
 WITH_BLOCKS = sorted({page for page, _ in ALL})
 
 #: Number of blocks that nothing runs; the page gives the reason of each. Raise it only for a good reason.
-NOT_RUN = 9
+NOT_RUN = 12
 
 #: Number of times that a page runs if a block loses the race that its marker names.
 TRIES = 3
