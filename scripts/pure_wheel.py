@@ -112,7 +112,7 @@ def _digest(data: bytes) -> str:
 
 
 def try_out(wheel: Path, interpreter: interpreters.Interpreter) -> None:
-    """Log through the wheel in an empty environment, and look at what it says."""
+    """Log through the wheel in an empty environment, and check its output."""
     if any(re.search(r"\.(so|pyd)$", name) for name in zipfile.ZipFile(wheel).namelist()):
         raise terminal.fail(f"{wheel.name} has native code")
     with wheel_trials.empty_environment(interpreter) as place:

@@ -128,7 +128,7 @@ def build() -> list[str]:
     """Build and try all artefacts, write their hashes and return their names; a failure ends the script."""
     # Only artefacts of this commit get a hash.
     shutil.rmtree(ROOT / DIST, ignore_errors=True)
-    # What is built twice from one commit has the same bytes.
+    # Two builds of one commit have the same bytes.
     variables = {**os.environ, "SOURCE_DATE_EPOCH": git(ROOT, "log", "-1", "--format=%ct").strip()}
     for step in STEPS:
         terminal.step(shlex.join(step))

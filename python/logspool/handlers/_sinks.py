@@ -44,7 +44,7 @@ def split(owner: str, kind: str, given: dict[str, Any]) -> tuple[Any, Any, Any]:
 
 
 def sender(own: dict[str, Any]) -> Any:
-    """Return what sends the records of a `ServiceHandler` where there is no native core; None where there is one."""
+    """Return the sender of a `ServiceHandler` where there is no native core; None where there is one."""
     if not _interpreter.without_core:
         return None
     from logspool.handlers import _sender
